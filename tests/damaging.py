@@ -271,7 +271,7 @@ def unmarked(root: Path) -> None:
 
 
 def newer(root: Path) -> None:
-    from anima.ledger.chain import ORIGINAL, Key, sealed
+    from anima.ledger import ORIGINAL, Key, sealed
 
     key, first = Key((root / ".anima/key").read_bytes()), json.loads(ledger(root).read_bytes().splitlines()[0])
     fields = {name: first[name] for name in ("id", "key")} | {"format": 99}
@@ -287,7 +287,7 @@ def future(root: Path) -> None:
 
 def rewrite(root: Path) -> None:
     """A ledger that hangs together, made by somebody who has the key, and is not the one history knows."""
-    from anima.ledger.chain import ORIGINAL, Key, sealed
+    from anima.ledger import ORIGINAL, Key, sealed
 
     key, rows, prev = Key((root / ".anima/key").read_bytes()), [], ORIGINAL
     for line in ledger(root).read_bytes().splitlines():

@@ -28,7 +28,7 @@ from anima import (
 from anima.cli import run
 from anima.errors import exit_code, http_status
 from anima.layout.starter import NAMES
-from anima.ledger.chain import FORMAT
+from anima.ledger import FORMAT
 from owning import as_owner
 
 CORE = {name for name in NAMES if name != "BOOTSTRAP.md"}

@@ -18,8 +18,8 @@ import anima
 from anima.cli import program
 from anima.cli.show import plain
 from anima.config import Config, _variables
+from anima.layout import Layout, Row
 from anima.layout.dialects import DIALECTS
-from anima.layout.table import Layout, Row
 from anima.model import Scope
 
 ROOT = Path(__file__).parent.parent

@@ -34,13 +34,13 @@ if TYPE_CHECKING:
     from anima.errors import StaleWrite as StaleWrite
     from anima.folders import doctor as doctor
     from anima.folders import restore as restore
-    from anima.forget.forget import Forgetting as Forgetting
+    from anima.forget import Forgetting as Forgetting
     from anima.home import Home as Home
     from anima.ledger.provenance import Source as Source
+    from anima.memory import Proposal as Proposal
     from anima.memory.inbox import ForReview as ForReview
     from anima.memory.past import Done as Done
     from anima.memory.past import Why as Why
-    from anima.memory.proposals import Proposal as Proposal
     from anima.memory.unreviewed import Noted as Noted
     from anima.model import Actor as Actor
     from anima.model import DocPath as DocPath
@@ -53,9 +53,9 @@ if TYPE_CHECKING:
     from anima.model import Runtime as Runtime
     from anima.model import Scope as Scope
     from anima.model import Severity as Severity
-    from anima.prompt.compose import Line as Line
-    from anima.prompt.compose import Piece as Piece
-    from anima.prompt.compose import Prompt as Prompt
+    from anima.prompt import Line as Line
+    from anima.prompt import Piece as Piece
+    from anima.prompt import Prompt as Prompt
     from anima.search.current import IndexReport as IndexReport
     from anima.search.graph import About as About
     from anima.search.rank import Hit as Hit
@@ -77,9 +77,9 @@ if TYPE_CHECKING:
     from anima.text.markdown import sections as sections
     from anima.text.words import highlight as highlight
     from anima.upkeep.doctor import Health as Health
-    from anima.upkeep.numbers import Figures as Figures
     from anima.upkeep.tidy import Look as Look
     from anima.upkeep.tidy import Suggestion as Suggestion
+    from anima.upkeep.upkeep import Figures as Figures
 
 __version__ = "0.1.0"
 
@@ -89,13 +89,13 @@ _HOMES = {
         "BadArguments BadConfig BadInput BadPath BadText Damaged HomeBusy HomeError MissingExtra NewerFormat NoSuchDocument "
         "NoSuchHome NoSuchProposal NoSuchRevision NotFound Refused StaleWrite"
     ),
-    "anima.forget.forget": "Forgetting",
+    "anima.forget": "Forgetting",
     "anima.folders": "doctor restore",
     "anima.home": "Home",
     "anima.model": "Actor DocPath Document Entry Finding Origin Receipt Remark Runtime Scope Severity",
     "anima.backup.export": "Exported",
     "anima.memory.inbox": "ForReview",
-    "anima.memory.proposals": "Proposal",
+    "anima.memory": "Proposal",
     "anima.memory.unreviewed": "Noted",
     "anima.memory.past": "Done Why",
     "anima.ledger.provenance": "Source",
@@ -104,7 +104,7 @@ _HOMES = {
     "anima.search.rank": "Hit",
     "anima.search.units": "Chunk ChunkConfig chunk_document",
     "anima.store.git": "Revision",
-    "anima.prompt.compose": "Line Piece Prompt",
+    "anima.prompt": "Line Piece Prompt",
     "anima.backup.restore": "Restoration",
     "anima.backup.snapshot": "verify_archive",
     "anima.sessions.session": "Session",
@@ -118,7 +118,7 @@ _HOMES = {
     "anima.sessions.find": "Listed",
     "anima.sessions.replay": "Turn time_of",
     "anima.sessions.tools": "Tool",
-    "anima.upkeep.numbers": "Figures",
+    "anima.upkeep.upkeep": "Figures",
     "anima.upkeep.doctor": "Health",
     "anima.upkeep.tidy": "Look Suggestion",
 }

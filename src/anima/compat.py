@@ -13,7 +13,7 @@ from anima.backup.import_ import Imported
 from anima.errors import BadArguments, NoSuchDocument
 from anima.home import Home
 from anima.model import DocPath, Document, Receipt, Scope
-from anima.prompt.compose import Prompt
+from anima.prompt import Prompt
 from anima.search.rank import Fusion, Legs, SearchAnswer
 from anima.search.units import Chunk, ChunkConfig, chunk_document
 from anima.store.overlay import overlay

@@ -24,8 +24,7 @@ from anima.model import is_address
 from anima.store.overlay import upper_of
 
 if TYPE_CHECKING:
-    from anima.backup.migrate import Migration
-    from anima.backup.restore import Restoration
+    from anima.backup.restore import Migration, Restoration
     from anima.backup.snapshot import Snapshots
     from anima.store.rows.fleet import Fleet as Fleet
     from anima.store.rows.tenants import Tenants as Tenants
@@ -93,7 +92,7 @@ def migrate(
     """Moves a home, with ledger, transcripts and history, to another place: a folder, one file or a database, where nothing
     stands or an earlier state of it. Both are compared afterwards. Killed at any point, it can be run again; the first
     home stays as it is."""
-    from anima.backup.migrate import compared, follows
+    from anima.backup.restore import compared, follows
     from anima.backup.snapshot import put
     from anima.store.shelf import Shelf
 

@@ -19,9 +19,9 @@ from anima.config import Config, TidyConfig
 from anima.errors import BadArguments, NoSuchDocument
 from anima.layout.trust import served
 from anima.model import Access, Complete, DocPath, Document, Embedder, Entry, Kind, Receipt, Runtime, Scope
+from anima.prompt import Hook
 from anima.prompt.gather import Prompts, main_prompt
 from anima.prompt.identity import AgentIdentity
-from anima.prompt.privacy import Hook
 from anima.site import Site, make_home, open_site
 
 if TYPE_CHECKING:
@@ -29,19 +29,18 @@ if TYPE_CHECKING:
     from anima.backup.import_ import Imported
     from anima.backup.snapshot import Snapshots
     from anima.dream.sweep import Dreams, Sweep
-    from anima.forget.forget import Forget, Forgetting
+    from anima.forget import Forget, Forgetting
     from anima.memory.inbox import Inbox
     from anima.memory.past import Past
     from anima.memory.write import Writer
-    from anima.prompt.compose import Prompt
+    from anima.prompt import Prompt
     from anima.search.current import Search
     from anima.search.rank import SearchAnswer
     from anima.sessions.session import Session, Sessions
     from anima.sessions.transcripts import Said
     from anima.store.overlay import Overlay
     from anima.upkeep.doctor import CheckedRooms
-    from anima.upkeep.numbers import PastTalk
-    from anima.upkeep.upkeep import Upkeep
+    from anima.upkeep.upkeep import PastTalk, Upkeep
 
 
 T = TypeVar("T")
@@ -203,8 +202,8 @@ class Home:
     @part
     def _writer(self) -> Writer:
         """The road in."""
+        from anima.memory import Proposals
         from anima.memory.forgotten import ForgottenList
-        from anima.memory.proposals import Proposals
         from anima.memory.write import Writer
 
         store = self.site.store
@@ -238,7 +237,7 @@ class Home:
         """The index, kept in step with the files; called, it is brought up to date."""
         from anima.search.current import Search
         from anima.search.embed import embedder_for
-        from anima.upkeep.retention import Retention
+        from anima.upkeep import Retention
 
         return Search(
             self.site,
@@ -279,7 +278,7 @@ class Home:
 
     def _talks(self) -> Iterator[PastTalk]:
         from anima.sessions.replay import time_of
-        from anima.upkeep.numbers import PastTalk
+        from anima.upkeep.upkeep import PastTalk
 
         for row in self.sessions.list():
             yield PastTalk(time_of(row.started_at), row.entries, row.persona)
@@ -288,7 +287,7 @@ class Home:
     def snapshots(self) -> Snapshots:
         """Archives of the whole home."""
         from anima.backup.snapshot import Snapshots
-        from anima.dream.when import due
+        from anima.dream import due
 
         return Snapshots(self.site, agent=lambda: self.identity.name, trusted=lambda: self.is_vouched_for, due=due)
 
@@ -302,7 +301,7 @@ class Home:
     @part
     def _forget(self) -> Forget:
         """What forgets. Whoever keeps text stands in the order of the deed."""
-        from anima.forget.forget import Forget
+        from anima.forget import Forget
         from anima.forget.holders import Derived, Files, SetAside, Versions, Waiting
 
         said = self._said
@@ -320,7 +319,7 @@ class Home:
 
     def next_snapshot(self) -> datetime | None:
         """When the next snapshot is taken where this home is served; None where none is."""
-        from anima.dream.when import following
+        from anima.dream import following
 
         at = self.config.snapshot.at
         return following(at, str(self.site.zone() or "UTC"), self.clock()) if at else None

@@ -20,9 +20,9 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 from anima import config as configs
 from anima.config import AgentConfig, Config, timezone
 from anima.errors import BadArguments, BadConfig, HomeError, NoSuchDocument, NoSuchHome, Refused
+from anima.layout import Layout, Policy, Row
 from anima.layout.dialects import DIALECTS, Detection, detect, layout_for
 from anima.layout.listener import Listener, group_layer, layer_of, person_of
-from anima.layout.table import Layout, Policy, Row
 from anima.layout.trust import Register
 from anima.layout.trust import folder as user_folder
 from anima.model import OWN_FILE, DocPath, Document, Scope, is_address

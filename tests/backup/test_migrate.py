@@ -88,7 +88,7 @@ def test_a_home_is_moved_over_itself_and_over_nobody_else(tmp_path: Path) -> Non
 
 
 def test_what_differs_afterwards_is_said(tmp_path: Path) -> None:
-    from anima.backup.migrate import compared
+    from anima.backup.restore import compared
 
     lived(str(tmp_path / "first"))
     migrate(tmp_path / "first", f"file:{tmp_path}/second.db")

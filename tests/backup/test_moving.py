@@ -25,8 +25,8 @@ from anima.backup.export import FORMATS
 from anima.backup.lines import MOST
 from anima.backup.places import Table, planned, talk_at, way_back
 from anima.cli import run
+from anima.layout import Policy
 from anima.layout.dialects import DIALECTS, layout_for
-from anima.layout.table import Policy
 from anima.store.outside import MAP
 from anima.testing import Clock, dice
 from owning import as_owner

@@ -1315,7 +1315,7 @@ def test_a_server_takes_them_on_its_rounds(root: Path) -> None:
 
 
 def test_what_a_crash_left_half_done_is_ended_before_a_snapshot(root: Path, tmp_path: Path) -> None:
-    from anima.ledger.chain import Edit, Intent
+    from anima.ledger import Edit, Intent
     from anima.model import Actor, Kind, Origin
 
     home = opened(root, settings={"history.enabled": False})

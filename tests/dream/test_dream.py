@@ -10,11 +10,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anima.dream.diary import dreamed_on, fact_of, folded, items, with_section, without
-from anima.dream.material import BUDGET, Held, LogNote, Material, SweepPlan
+from anima.dream.material import (
+    BUDGET,
+    PRESETS,
+    Evidence,
+    Held,
+    LogNote,
+    Material,
+    SweepPlan,
+    Tallies,
+    Tally,
+    preset_of,
+    score,
+    why_junk,
+)
 from anima.dream.plan import plan_sweep
-from anima.dream.worth import PRESETS, Evidence, Tallies, Tally, preset_of, score, why_junk
 from anima.errors import BadArguments
-from anima.ledger.chain import Record
+from anima.ledger import Record
 from anima.text.changes import Relation, relation, says_too
 from anima.text.notes import POSSIBLE, SURE, core_of, lasting, sentence
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anima.dream.when import due, following
+from anima.dream import due, following
 from anima.errors import BadArguments, BadConfig
 
 BERLIN, NEW_YORK = "Europe/Berlin", "America/New_York"

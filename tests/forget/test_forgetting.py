@@ -713,7 +713,7 @@ def test_a_session_that_may_not_write_may_not_wish(home):
 POINTS = [
     ("anima.memory.forgotten", "ForgottenList", "add"),
     ("anima.memory.write", "Writer", "carry_out"),
-    ("anima.memory.proposals", "Proposals", "remove"),
+    ("anima.memory", "Proposals", "remove"),
     ("anima.sessions.transcripts", None, "forget"),
     ("anima.store.whole", "FolderWhole", "read"),
     ("anima.search.current", "Search", "freshen"),
@@ -800,7 +800,7 @@ def test_a_swap_of_history_that_was_cut_in_two_is_ended(tmp_path, new):
 
 
 def test_a_document_that_changes_in_between_is_planned_anew(home, monkeypatch):
-    from anima.forget.forget import Forget
+    from anima.forget import Forget
 
     home.write("notes/a.md", "- the ferret stole the ring\n- one\n")
     real, seen = Forget.plan, []

@@ -34,8 +34,8 @@ from anima.gate import (
     suggest_rule,
 )
 from anima.gate.rules import covers, read_glob
+from anima.layout import Policy, Row
 from anima.layout.dialects import DIALECTS
-from anima.layout.table import Policy, Row
 from anima.model import (
     UNTRUSTED,
     Actor,

@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anima.errors import BadArguments, Damaged, NewerFormat
-from anima.ledger.chain import FORMAT, ORIGINAL, Edit, Intent, Key, Ledger
+from anima.ledger import FORMAT, ORIGINAL, Edit, Intent, Key, Ledger
 from anima.ledger.verify import Verification, verify
 from anima.model import Actor, Kind, Origin, Scope
 

@@ -19,7 +19,7 @@ import pytest
 
 from anima import Home, Scope
 from anima.errors import HomeError
-from anima.memory.proposals import content_of
+from anima.memory import content_of
 from anima.model import DocPath
 from anima.store.git import blob_id
 from hostile_paths import HOSTILE
@@ -536,7 +536,7 @@ def test_a_repository_whose_parts_are_links_out_of_it_writes_nothing_there(tmp_p
 
 def test_a_hostile_ledger_moves_nothing_into_or_out_of_the_home(home: Home, tmp_path: Path) -> None:
     """A begun batch that names a file outside, or the configuration, as what it wants to put in place."""
-    from anima.ledger.chain import Edit, Intent
+    from anima.ledger import Edit, Intent
     from anima.model import Actor, Kind, Origin
 
     key, ledger = home.site.store.key, home.site.store.ledger

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from anima import Home, NewerFormat, Scope
-from anima.ledger.chain import FORMAT
+from anima.ledger import FORMAT
 from anima.testing import Clock
 
 

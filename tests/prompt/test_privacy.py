@@ -22,7 +22,7 @@ from markdown_it import MarkdownIt
 
 from anima import BadConfig, Home, Piece, Prompt, Runtime
 from anima.model import Scope
-from anima.prompt.privacy import Secret, flat, tells
+from anima.prompt import Secret, flat, tells
 from anima.text.markdown import view
 from conftest import HOMES, NOW
 

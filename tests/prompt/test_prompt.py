@@ -18,9 +18,9 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from anima import Home, HomeError, Piece, Prompt, Runtime, Scope
+from anima.layout import Row
 from anima.layout.dialects import DIALECTS
-from anima.layout.table import Row
-from anima.prompt.compose import Limits, compose, cut, defuse
+from anima.prompt import Limits, compose, cut, defuse
 from anima.site import stated_zone
 from conftest import HOMES, NOW
 

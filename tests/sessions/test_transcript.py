@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import anima
 from anima.errors import BadArguments, Damaged, NoSuchSession
 from anima.gate.scan import compile_patterns, find_secrets, redact
-from anima.ledger.lines import line_at
+from anima.ledger import line_at
 from anima.sessions.find import Listed, TranscriptIndex
 from anima.sessions.record import Transcript, encode, forget, stamp, transcripts_in
 from anima.sessions.replay import (

@@ -16,7 +16,7 @@ import pytest
 
 from anima import Home, Scope
 from anima.errors import Damaged, HomeError, StaleWrite
-from anima.ledger.chain import Edit, Intent
+from anima.ledger import Edit, Intent
 from anima.model import Actor, DocPath, Kind, Origin
 from anima.store.git import blob_id
 

@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anima.errors import BadArguments, Damaged, NoSuchSession
-from anima.ledger.lines import BLOCK, block_before, blocks, last_line, line_at
+from anima.ledger import BLOCK, block_before, blocks, last_line, line_at
 from anima.store import logs as module
 from anima.store.folder import Folder
 from anima.store.logs import LineFolder

@@ -9,8 +9,8 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 
 from anima.errors import BadArguments, BadPath
+from anima.layout import Policy
 from anima.layout.dialects import DIALECTS
-from anima.layout.table import Policy
 from anima.model import MAX_DEPTH, MAX_PATH, DocPath, Scope, fold
 from hostile_paths import HOSTILE
 

@@ -15,12 +15,12 @@ from pathlib import Path
 import pytest
 
 from anima import BadArguments, DocPath, Home, Origin, Scope, StaleWrite
-from anima.dream.worth import Tallies
+from anima.dream.material import Tallies
 from anima.layout.dialects import DIALECTS
 from anima.model import Actor, Change, Kind
 from anima.testing import Clock
+from anima.upkeep import folder_config
 from anima.upkeep.hygiene import statements
-from anima.upkeep.retention import folder_config
 
 OLD = "# 2026-01-03\n\n- [09:10] The ferry to the island costs 14 euros\n"
 

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
     from anima.agent.models import ModelChoice, Models
     from anima.home import Home
     from anima.layout.listener import Listener
+    from anima.memory import Proposal
     from anima.memory.inbox import ForReview
-    from anima.memory.proposals import Proposal
     from anima.sessions.session import Session
 
 log = logging.getLogger("anima.agent")

@@ -4,7 +4,7 @@ owner; and of other agents (delegates), which are there too.
 Promise: what is not on the owner's list of reading tools is carried out after the owner's yes and at no other time, once,
 in whichever process the conversation goes on; a no reaches the model with its reason, and what the person says instead is
 one. Where nobody is there to decide, the answer is no, and somebody is told.
-Not here: reaching servers (outside), the yes itself (memory.calls), the conversation (conversation).
+Not here: reaching servers (outside), the yes itself (memory), the conversation (conversation).
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any, Literal
 
 from anima.config import RitualsConfig
-from anima.dream.when import due, following
+from anima.dream import due, following
 from anima.errors import BadConfig, BadText, refuse_newer
 from anima.prompt.identity import parse_at, parse_duration
 from anima.text.markdown import bullet_text, comment_after, front_matter, front_matter_end, heading_of, without_code

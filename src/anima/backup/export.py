@@ -23,7 +23,7 @@ from anima.config import FILE as SETTINGS
 from anima.config import Config
 from anima.errors import BadArguments, BadPath, BadText, printable
 from anima.layout.dialects import DIALECTS, layout_for
-from anima.ledger.lines import MAX_LINE
+from anima.ledger import MAX_LINE
 from anima.model import DocPath, Entry
 from anima.site import Site, detected
 from anima.store import Documents, OpenFile

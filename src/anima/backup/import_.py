@@ -36,10 +36,10 @@ from anima.errors import (
     printable,
 )
 from anima.gate import judge_file
+from anima.layout import Policy
 from anima.layout.dialects import DIALECTS, layout_for
 from anima.layout.listener import is_unreviewed
-from anima.layout.table import Policy
-from anima.ledger.lines import MAX_LINE
+from anima.ledger import MAX_LINE
 from anima.memory.unreviewed import name_of, place_of_import
 from anima.memory.write import Writer, owners, scan_added
 from anima.model import Actor, Change, DocPath, Entry, Kind, Severity, digest_of, fold

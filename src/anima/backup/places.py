@@ -16,7 +16,7 @@ from itertools import count
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from anima.errors import BadPath
-from anima.layout.table import Layout
+from anima.layout import Layout
 from anima.model import DocPath, fold
 from anima.store.census import Apart
 

@@ -1,9 +1,11 @@
-"""Putting a snapshot in a home's place.
+"""Putting a snapshot in a home's place; and the proof that a home which was moved to another kind of store is the same there.
 
 Promise: the whole archive is verified before anything is written; what is there now becomes a snapshot first; then the
 home is the old one or the new one, wherever it is killed (store.private). What was forgotten since is taken out of its
 files and of its history before they count. Links, and whatever else no snapshot holds, stay where they are; whatever
-stands in the way is named, and nothing is written. Not here: taking snapshots (snapshot).
+stands in the way is named, and nothing is written. A home is moved over nothing, or over an earlier state of itself, never
+over another home or one that went on by itself; it is moved when every file has the same digest, every byte of the ledger
+is there and its chain is whole, and every version of history is the same. Not here: taking snapshots (snapshot).
 """
 
 from __future__ import annotations
@@ -23,11 +25,12 @@ from anima.backup.archive import Manifest, Progress
 from anima.backup.snapshot import Snapshots
 from anima.errors import Damaged, HomeError, Refused, printable
 from anima.layout.trust import Register
-from anima.ledger.chain import Key
+from anima.ledger import Key
+from anima.ledger.verify import verify
 from anima.memory.forgotten import FILE as FORGOTTEN
 from anima.memory.forgotten import ForgottenList, Phrase, dumped, loaded
 from anima.model import fold, is_address
-from anima.store import File, Swapping, Whole
+from anima.store import File, Store, Swapping, Whole
 from anima.store.census import MACHINERY, REPOSITORIES, path_of_state
 from anima.store.outside import expanded
 from anima.store.place import Heads, make_home_folder
@@ -348,3 +351,76 @@ def _without(forgotten: ForgottenList, transcript: Transcribed, path: str, data:
     while not path.startswith(MACHINERY) and forgotten.holds(text):
         text = forgotten.without(text)[0]
     return None if not text.strip() or forgotten.holds(loose(text.encode())) else text.encode()
+
+
+# -- a home in another kind of store ------------------------------------------------------------------------------------
+
+
+_APART = (*REPOSITORIES, path_of_state("restored"))  # compared as versions; what a restore says of itself
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Migration:
+    """What was moved and is the same in both places; `was_there` says that all of it stood there already."""
+
+    source: str
+    target: str
+    files: int
+    bytes: int
+    records: int
+    revisions: int
+    was_there: bool = False
+
+
+def follows(old: Store, new: Store) -> bool:
+    """Whether an earlier state of this home stands at the other place; False where nothing does. Raises Refused."""
+    if not new.begun:
+        if any(True for _ in new.documents.list_all()):
+            raise Refused(f"{new.name}: another home stands there; nothing was written", rule="another-home")
+        return False
+    if new.key.id != old.key.id:
+        raise Refused(f"{new.name}: another home stands there; nothing was written", rule="another-home")
+    tip = new.ledger.tip
+    if not old.ledger.holds(tip.n, tip.hash):
+        hint = "migrate it the other way, or to a new place"
+        raise Refused(f"{new.name} was written to since it was moved; nothing was written", rule="went-on", hint=hint)
+    return True
+
+
+def compared(old: Store, new: Store) -> Migration:
+    """What is the same in both. Raises Damaged where anything differs."""
+    files, theirs = _files(old), _files(new)
+    if differ := sorted(path for path in {*files, *theirs} if files.get(path) != theirs.get(path)):
+        raise _differs(new, f"{differ[0]} and {len(differ) - 1} more" if differ[1:] else differ[0])
+    if old.log.read(0, old.log.size()) != new.log.read(0, new.log.size()):
+        raise _differs(new, "the ledger")
+    found = verify(new.log, key=new.key, anchors=new.anchors())
+    if not found.ok:
+        raise _differs(new, "the chain")
+    revisions, versions = _versions(old)
+    if (revisions, versions) != _versions(new):
+        raise _differs(new, "history")
+    size = sum(size for size, _ in files.values())
+    return Migration(
+        source=old.name, target=new.name, files=len(files), bytes=size, records=found.records, revisions=revisions
+    )
+
+
+def _files(store: Store) -> dict[str, tuple[int, str]]:
+    seen = store.whole.survey()
+    return {path: (file.size, file.sha256) for path, (file, _) in seen.items() if not path.startswith(_APART)}
+
+
+def _versions(store: Store) -> tuple[int, list[tuple[str, str]]]:
+    """How many revisions there are, and the digest of every version and of what each revision says."""
+    with store.kept_history() as history:
+        every = list(history.versions()) if history is not None else []
+    digests = [
+        (path or "", hashlib.sha256(data.strip() if path is None else data).hexdigest()) for _, path, data in every
+    ]
+    return sum(path is None for _, path, _ in every), sorted(digests)
+
+
+def _differs(new: Store, what: str) -> Damaged:
+    hint = "run it again: what is the same is not written again, and the first home is as it was"
+    return Damaged(f"{new.name} is not the same: {what} differs", hint=hint)

@@ -20,7 +20,7 @@ from typing import BinaryIO, NamedTuple
 from anima.backup import archive
 from anima.backup.archive import Manifest, Progress
 from anima.errors import BadArguments, Damaged, HomeError, NotFound
-from anima.ledger.chain import Key
+from anima.ledger import Key
 from anima.site import Site
 from anima.store import Whole
 from anima.store.outside import expanded

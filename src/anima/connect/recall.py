@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 from urllib.parse import quote
 
-from anima.search.packed import OWNER_ALONE, PACKING, ROW, UNIT, hash_bytes, opened, places_of
+from anima.search import OWNER_ALONE, PACKING, ROW, UNIT, hash_bytes, opened, places_of
 from anima.text.words import ask
 
 LINES, CHARS = 3, 300

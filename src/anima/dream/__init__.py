@@ -1,6 +1,105 @@
-"""Dreaming: what recalls speak for becomes memory, what is no longer so leaves it.
+"""Dreaming: what recalls speak for becomes memory, what is no longer so leaves it. Here: when a night, or anything else that
+happens by a cron expression, is due in the user's timezone.
 
 Promise: nothing is promoted that was not asked for on several days, is junk, is known, is no longer so, or does not come
-from trusted words alone; the same material gives the same plan.
-Not here: searching, which writes the recalls down (search), and the sentences that are compared (text).
+from trusted words alone; the same material gives the same plan. Whoever asks when something is due gets the same answer;
+missed runs count as one. A wall time that a clock change leaves out runs once, when the gap ends; a wall time that comes
+twice runs the first time only. Hours given as `*` are real hours and follow no wall clock.
+Not here: searching, which writes the recalls down (search), the sentences that are compared (text), the clock.
 """
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+
+from anima.config import timezone as zone_of
+from anima.errors import BadArguments, BadConfig, printable
+
+NAMED = {"@hourly": "0 * * * *", "@daily": "0 0 * * *", "@midnight": "0 0 * * *", "@weekly": "0 0 * * 0"}
+NAMED |= {"@monthly": "0 0 1 * *", "@yearly": "0 0 1 1 *", "@annually": "0 0 1 1 *"}
+MAX_EXPRESSION = 200
+SKEW = timedelta(days=1)  # a last run further ahead than this was noted by a clock that was wrong
+TURN = timedelta(hours=3)  # more than any clock is turned back
+_HINT = "write five fields (minute hour day month weekday), such as 0 3 * * * for every night at three"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Due:
+    """A run that should happen now. `since` is the first one missed; it equals `at` when none was."""
+
+    at: datetime  # the latest run that should have begun; both are in UTC
+    since: datetime
+
+    @property
+    def missed(self) -> bool:
+        """Whether several runs fell into one."""
+        return self.since != self.at
+
+
+def due(expression: str, timezone: str, last: datetime | None, now: datetime) -> Due | None:
+    """The run that is due now, or None. `last` is when it last ran.
+
+    Whatever never ran is due at once. A `last` up to a day ahead of `now` waits; further ahead it counts as never.
+    Raises BadConfig for an expression or a zone that is none.
+    """
+    now = _utc(now)
+    since = None if last is None or _utc(last) - now > SKEW else following(expression, timezone, last)
+    if since is not None and since > now:
+        return None
+    latest = next((run for run in _runs(expression, timezone, now, back=True) if run <= now), None)
+    first = since or latest
+    return Due(at=latest or first, since=first) if first else None
+
+
+@lru_cache(maxsize=1024)  # whoever waits for a run asks again and again
+def following(expression: str, tz: str, after: datetime) -> datetime:
+    """The first run after a moment, in UTC. Raises BadConfig for an expression or a zone that is none."""
+    after = _utc(after)
+    # After a turn back the wall shows times that have been.
+    if (run := next((run for run in _runs(expression, tz, after) if run > after), None)) is None:
+        raise BadConfig(f"{printable(expression.strip())!r} names a day that never comes again", hint=_HINT)
+    return run
+
+
+@lru_cache(maxsize=64)
+def _parsed(expression: str) -> str:
+    """The expression as cronsim reads it."""
+    from cronsim import CronSim, CronSimError
+
+    text, shown = NAMED.get(expression.strip().lower(), expression.strip()), printable(expression.strip(), 60)
+    fields = text.split()
+    if len(fields) != 5 or len(text) > MAX_EXPRESSION:
+        raise BadConfig(f"{shown!r} is not a time to run at", hint=_HINT)
+    if not fields[1].startswith("*"):  # whose minutes are those of the wall, too; cronsim takes a star for real time
+        text = " ".join([fields[0].replace("*", "0-59"), *fields[1:]])
+    try:
+        next(CronSim(text, datetime(2000, 1, 1)))  # noqa: DTZ001, a wall clock has no zone
+    except CronSimError as error:
+        raise BadConfig(f"{shown!r} is not a time to run at: {str(error).lower()}", hint=_HINT) from None
+    except (StopIteration, AssertionError, ValueError, OverflowError):
+        raise BadConfig(f"{shown!r} names a day that never comes", hint=_HINT) from None
+    return text
+
+
+def _utc(moment: datetime) -> datetime:
+    """The moment in UTC: two times of one zone are compared by the wall, which lies while a clock is turned back."""
+    if moment.tzinfo is None:
+        raise BadArguments("a moment needs a timezone")
+    return moment.astimezone(UTC)
+
+
+def _runs(expression: str, timezone: str, moment: datetime, *, back: bool = False) -> Iterator[datetime]:
+    """Every run after a moment, or backwards every run up to it; near a clock change a few from its other side first."""
+    from cronsim import CronSim
+
+    try:
+        zone = zone_of(timezone)
+    except ValueError as error:
+        raise BadConfig(str(error)) from None
+    text, start = _parsed(expression), moment + TURN if back else moment
+    with suppress(OverflowError):  # the calendar ends in the year 9999
+        yield from (run.astimezone(UTC) for run in CronSim(text, start.astimezone(zone), reverse=back))

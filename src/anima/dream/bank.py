@@ -20,7 +20,7 @@ from enum import StrEnum
 
 from anima.errors import Damaged, HomeError
 from anima.gate.scan import scan_text
-from anima.layout.table import Policy
+from anima.layout import Policy
 from anima.model import Actor, Change, DocPath, Document, Kind, Origin, Scope, Severity, digest_of
 from anima.site import Site
 from anima.text.bank import BEGIN, END, FOLDER, blocks_in, entities_in, is_point, plain, slug_of

@@ -15,9 +15,8 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 
-from anima.dream.material import Candidate, Held, LogNote, Material, Promotion, SweepPlan, Theme, Truth
-from anima.dream.worth import why_junk
-from anima.ledger.chain import Key
+from anima.dream.material import Candidate, Held, LogNote, Material, Promotion, SweepPlan, Theme, Truth, why_junk
+from anima.ledger import Key
 from anima.text.markdown import (
     bullet_of,
     bullet_text,

@@ -1,17 +1,268 @@
-"""What a sweep looks at, and what it decided: the values between gathering, planning and writing.
+"""What a sweep looks at and what a line is worth: tallies of recalls, scores and junk; and the values between gathering,
+planning and writing.
 
-Promise: frozen. A SweepPlan says for each line where it came from and why it is there; a model's operations could take the
-place of `promotions`, `retirements` and `moves`, and everything after them stays the same. Not here: any decision.
+Promise: pure and frozen. Tallies fold the ledger's `recall` records one by one, so that a sweep costs what is new since the
+last; only searches of the owner's own main sessions count, and the same question on the same day counts once. Each component
+of a score lies between 0 and 1 and can be shown; the presets `nexo` and `openclaw` have the numbers of those systems.
+`why_junk` names the sort by shape, whatever the language, in linear time (tables/junk.toml). A SweepPlan says for each line
+where it came from and why it is there; a model's operations could take the place of `promotions`, `retirements` and `moves`.
+Not here: which line a digest belongs to (sweep), how lasting a sentence is (text), what else keeps a line out (plan).
 """
 
 from __future__ import annotations
 
+import math
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
-from typing import NamedTuple
+from functools import lru_cache
+from typing import Literal, NamedTuple
 
-from anima.dream.worth import Evidence, Preset, Score, Tally
+from anima.errors import BadArguments
+from anima.ledger import Record
+from anima.text.notes import core_of, is_stated, sentence
+from anima.text.words import one_line, read_table
+
+STRONG = 0.8  # of the best hit's score: a hit as high as this, or the first one, is strong
+WEIGHTS = {
+    "frequency": 0.24,
+    "relevance": 0.30,
+    "diversity": 0.15,
+    "recency": 0.15,
+    "consolidation": 0.10,
+    "conceptual": 0.06,
+}
+LIGHT_BOOST, REM_BOOST = 0.06, 0.09
+HALF_LIFE = 14.0
+HALF_LIVES = {"attribute": 90.0, "rule": 60.0, "decision": 60.0}  # by kind of line; else 14 days
+DAILY_SCORE = 0.62  # what a mention in a daily log counts as, where mentions count at all
+
+
+@dataclass(slots=True)
+class Tally:
+    """Of one line: every hit, and apart from that the strong ones by question and day."""
+
+    hits: int = 0
+    strong: set[tuple[str, str]] = field(default_factory=set)  # (day, question)
+    questions: set[str] = field(default_factory=set)  # of any hit
+    days: set[str] = field(default_factory=set)
+    ranked: float = 0.0  # sum of 1 / rank
+    scored: float = 0.0  # sum of the hits' own scores
+    relative: float = 0.0  # sum of shares of the best hit's score
+    first: str = ""
+    last: str = ""
+
+    def add(self, *, day: str, question: str, rank: int, score: float, relative: float) -> None:
+        strong = {(day, question)} if rank == 1 or relative >= STRONG else set()
+        self.join(Tally(1, strong, {question}, {day}, 1 / max(1, rank), score, relative, day, day))
+
+    def join(self, other: Tally) -> None:
+        """Takes another line's tally in: two lines that say the same share their recalls."""
+        self.hits += other.hits
+        self.strong |= other.strong
+        self.questions |= other.questions
+        self.days |= other.days
+        self.ranked += other.ranked
+        self.scored += other.scored
+        self.relative += other.relative
+        self.first = min(self.first or other.first, other.first or self.first)
+        self.last = max(self.last, other.last)
+
+    @property
+    def strong_days(self) -> set[str]:
+        return {day for day, _ in self.strong}
+
+    @property
+    def strong_questions(self) -> set[str]:
+        return {question for _, question in self.strong}
+
+
+class Tallies:
+    """The tallies of all lines. `through` is the number of the last record in them; `memory` is the path of what is kept
+    already, which does not weigh against a note that says something like it."""
+
+    def __init__(self, memory: str = "") -> None:
+        self.through, self._memory = 0, memory
+        self._lines: dict[tuple[str, str], Tally] = {}
+
+    def fold(self, record: Record) -> None:
+        self.through, fields = record.n, record.fields
+        if record.kind != "recall" or fields.get("scope") != "main" or fields.get("layer"):
+            return
+        day, question, hits = str(fields.get("day", "")), str(fields.get("query", "")), fields.get("hits") or ()
+        notes = [hit for hit in hits if hit.get("path") != self._memory] or hits
+        best = max((float(hit.get("score", 0)) for hit in notes), default=0.0)
+        for hit in hits:
+            score = float(hit.get("score", 0))
+            share = min(1.0, score / best) if best > 0 else 0.0
+            path, rank = str(hit.get("path", "")), int(hit.get("rank", 99))
+            for digest in hit.get("lines", ())[:4]:
+                tally = self._lines.setdefault((path, digest), Tally())
+                tally.add(day=day, question=question, rank=rank, score=score, relative=share)
+
+    def of(self, path: str, digests: Iterable[str]) -> Tally | None:
+        """The tally of the first of these lines that was ever found."""
+        return next((found for digest in digests if digest and (found := self._lines.get((path, digest)))), None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Preset:
+    """Whose rules: the least score, recalls, questions and days, and how many lines a night."""
+
+    name: Literal["anima", "nexo", "openclaw"]
+    score: float
+    recalls: int
+    questions: int
+    days: int
+    limit: int
+    oldest: int | None = None  # days since the last recall
+    careful: bool = False  # also weighs how lasting the line is, and replaces what is outdated
+
+
+PRESETS = {
+    "anima": Preset(name="anima", score=0.30, recalls=2, questions=1, days=2, limit=40, careful=True),
+    "nexo": Preset(name="nexo", score=0.35, recalls=3, questions=2, days=1, limit=20),
+    "openclaw": Preset(name="openclaw", score=0.8, recalls=3, questions=3, days=1, limit=10, oldest=30),
+}
+
+
+def preset_of(name: str) -> Preset:
+    if name not in PRESETS:
+        raise BadArguments(f"there is no preset {name!r}; there are {', '.join(PRESETS)}")
+    return PRESETS[name]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """What recalls say of a line and of those that say the same."""
+
+    recalls: int  # as the preset counts them
+    questions: int
+    days: int
+    relevance: float  # mean, 0 to 1
+    first: date
+    last: date
+    mentions: int = 1  # days on which it was noted
+    tags: int = 0
+    kind: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Score:
+    """The total, and each component before it is weighed."""
+
+    total: float
+    frequency: float
+    relevance: float
+    diversity: float
+    recency: float
+    consolidation: float
+    conceptual: float
+    boost: float = 0.0
+
+    @property
+    def weighed(self) -> dict[str, float]:
+        """What each component adds to the total, before that is rounded."""
+        return {name: weight * getattr(self, name) for name, weight in WEIGHTS.items()} | {"boost": self.boost}
+
+
+def score(evidence: Evidence, *, today: date, rules: Preset) -> Score:
+    parts = {name: max(0.0, min(1.0, value)) for name, value in _parts(evidence, today, rules.name).items()}
+    boost = _boost(evidence, today) if rules.name == "openclaw" else 0.0
+    total = sum(WEIGHTS[name] * value for name, value in parts.items()) + boost
+    rounded = {name: round(value, 4) for name, value in parts.items()}
+    return Score(total=round(min(1.0, total), 4), boost=round(boost, 4), **rounded)
+
+
+def _parts(e: Evidence, today: date, name: str) -> dict[str, float]:
+    """The components by the rules of one of them, before they are cut to what lies between 0 and 1."""
+    age, most = max(0, (today - e.last).days), max(e.questions, e.days)
+    often, recalls = math.log1p(e.recalls) / math.log(7), e.recalls + e.mentions
+    if name == "anima":
+        recency = 2 ** (-age / HALF_LIVES.get(e.kind, HALF_LIFE))
+        return _named(often, e.relevance, e.questions / 3, recency, e.days / 3, e.tags / 6)
+    if name == "nexo":
+        return _named(often, e.relevance, most / 5, 2 ** (-age / 90), e.days / 5, 0.0)
+    relevance = (e.relevance * e.recalls + DAILY_SCORE * e.mentions) / recalls
+    spacing = 0.2 * e.days
+    if e.days > 1:
+        spacing = 0.55 * min(1.0, math.log(e.days) / math.log(5)) + 0.45 * min(1.0, (e.last - e.first).days / 7)
+    return _named(math.log1p(recalls) / math.log(11), relevance, most / 5, 2 ** (-age / 14), spacing, e.tags / 6)
+
+
+def _named(*values: float) -> dict[str, float]:
+    return dict(zip(WEIGHTS, values, strict=True))
+
+
+def _boost(e: Evidence, today: date) -> float:
+    """What light and REM sleep add to a line they saw on several nights."""
+    fade = 2 ** (-max(0, (today - e.last).days) / HALF_LIFE)
+    light, rem = (min(1.0, math.log1p(nights) / math.log(7)) * fade for nights in (e.days, max(0, e.days - 1)))
+    return LIGHT_BOOST * light + REM_BOOST * rem
+
+
+# -- junk: what says something about a moment, a machine or the agent itself -----------------------------------------------
+
+SHORTEST, LONGEST = 8, 400  # characters of a line worth keeping
+FEWEST_WORDS = 2
+_DENSE = re.compile("[\u3040-\u9fff\uac00-\ud7ff]")
+_SIGN = {name: re.compile(one_line(pattern)) for name, pattern in read_table("dream", "junk").items()}
+
+
+def _greets(text: str) -> bool:
+    """A greeting with a few words behind it; a longer sentence may begin with one and say something."""
+    found = _SIGN["greeting"].match(text)
+    return found is not None and len(text[found.end() :].split()) <= 6
+
+
+def _mostly_link(text: str) -> bool:
+    rest = _SIGN["link"].sub("", text)
+    return rest != text and len(_SIGN["words"].findall(rest)) < 4
+
+
+def _times(name: str, text: str) -> int:
+    return len(_SIGN[name].findall(text))
+
+
+KINDS: tuple[tuple[str, Callable[[str], object]], ...] = (
+    (
+        "too short",
+        lambda text: (len(text) < SHORTEST and not _DENSE.search(text)) or _times("words", text) < FEWEST_WORDS,
+    ),
+    ("too long", lambda text: len(text) > LONGEST),
+    ("its own output", _SIGN["own"].search),
+    ("a secret", _SIGN["secret"].search),
+    ("a stack trace", _SIGN["trace"].search),
+    ("a command", lambda text: _SIGN["command"].match(text) or _times("shell", text) >= 2),
+    ("a log line", lambda text: _SIGN["log"].match(text) or _times("pairs", text) >= 2 or _SIGN["stamp"].search(text)),
+    ("code", _SIGN["code"].search),
+    ("data", _SIGN["data"].search),
+    ("a list", lambda text: _SIGN["listed"].search(text) or (_times("things", text) and _times("first_of_list", text))),
+    ("a link", _mostly_link),
+    ("an identifier", _SIGN["hexes"].search),
+    ("a question", _SIGN["question"].search),
+    ("a task", _SIGN["task"].match),
+    ("a greeting", lambda text: _greets(text) or _SIGN["says_hi"].search(text)),
+    ("boilerplate", _SIGN["empty"].match),
+    ("a job's report", _SIGN["job"].search),
+    ("a tool's output", _SIGN["tool"].search),
+    ("a measurement", lambda text: _SIGN["measure"].search(text) and not is_stated(sentence(text))),  # nor a limit
+    ("the agent talking", lambda text: _SIGN["chatter"].match(core_of(text)[0])),
+    ("the weather", _SIGN["weather"].search),
+    # More signs and digits than a sentence has.
+    ("mostly signs", lambda text: _times("letters", text) < 0.55 * len(text.replace(" ", ""))),
+)
+
+
+@lru_cache(maxsize=65_536)
+def why_junk(text: str) -> str | None:
+    """What sort of junk a note is; None when its shape says nothing against it."""
+    return next((kind for kind, looks_so in KINDS if looks_so(text)), None)
+
+
+# -- what a sweep looks at, and what it decided -------------------------------------------------------------------------
+
 
 Figures = tuple[float, int, int]  # score, recalls, days
 BUDGET = 10_000  # characters of MEMORY.md, below what a prompt shows of it

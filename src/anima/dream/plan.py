@@ -16,8 +16,20 @@ from datetime import date
 from functools import cache, lru_cache, partial
 
 from anima.dream.diary import dreamed_page
-from anima.dream.material import Candidate, Gate, Held, LogNote, Material, Promotion, Retirement, SweepPlan
-from anima.dream.worth import Evidence, Tally, score, why_junk
+from anima.dream.material import (
+    Candidate,
+    Evidence,
+    Gate,
+    Held,
+    LogNote,
+    Material,
+    Promotion,
+    Retirement,
+    SweepPlan,
+    Tally,
+    score,
+    why_junk,
+)
 from anima.text.changes import Relation, is_paraphrase, relation, says_too, stems, subject, value_of
 from anima.text.notes import BE, KIN, NAMING, POSSIBLE, SURE, Lasting, Sentence, lasting, sentence
 from anima.text.words import tags

@@ -18,15 +18,24 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, tzinfo
 from typing import Any
 
-from anima.dream import consult, diary
+from anima.dream import Due, consult, diary, due, following
 from anima.dream.bank import Reflection
 from anima.dream.diary import Item, Place, traces
-from anima.dream.material import BUDGET, Figures, Held, LogNote, Material, Retirement, SweepPlan
+from anima.dream.material import (
+    BUDGET,
+    Figures,
+    Held,
+    LogNote,
+    Material,
+    Preset,
+    Retirement,
+    SweepPlan,
+    Tallies,
+    preset_of,
+)
 from anima.dream.plan import key_of, plan_sweep
-from anima.dream.when import Due, due, following
-from anima.dream.worth import Preset, Tallies, preset_of
 from anima.errors import Damaged, HomeBusy, HomeError, NoSuchDocument, StaleWrite
-from anima.ledger.chain import Record
+from anima.ledger import Record
 from anima.memory.write import Writer
 from anima.model import UNTRUSTED, Actor, Change, Complete, DocPath, Kind, Nights, Origin, Receipt, Scope, digest_of
 from anima.site import Site

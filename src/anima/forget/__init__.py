@@ -1,1 +1,363 @@
-"""What the owner wants gone, wherever it stands, with the proof that it is."""
+"""Forgetting: what holds something the owner wants gone, and how it goes. First the plan, then the deed.
+
+Promise: a plan touches nothing and lists everything that would be touched, and why; documents change by the one road,
+as one batch; what is forgotten is known again by its digest before the first line goes, so nothing brings it back
+meanwhile. Killed at any point, doing it again completes it. A document that changed in between is planned anew.
+Not here: how phrases are found (text.phrases), and whoever else keeps text (holders).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import cache
+from itertools import chain
+from typing import Any
+
+from anima.errors import BadText, HomeError, NoSuchDocument, StaleWrite
+from anima.forget.holders import Holder, Versions, is_document, without
+from anima.forget.wanted import Asked, Choice, asked_of, checked_texts
+from anima.layout import starter
+from anima.layout.listener import layer_at, layer_of
+from anima.ledger.provenance import OWNERS, Source
+from anima.memory import LIFETIME, MOST_PER_SESSION, Proposal, content_of
+from anima.memory.write import Writer, owners
+from anima.model import Actor, Change, DocPath, Document, Kind, Receipt
+from anima.site import Site
+from anima.text.diff import diff_of
+from anima.text.markdown import heading_of, lines_of
+from anima.text.phrases import Left, Touched, Wanted, flat, is_strong, said_in, with_hanging
+
+RULE = "forget"
+_TRIES = 3
+_SHOWN = 200
+_FEW = 1000  # names that one record of the ledger holds
+Dreamed = Callable[[], Mapping[tuple[str, str], frozenset[str]]]
+Headers = Callable[[], Iterable[tuple[str, str | None, str | None]]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forgetting:
+    """What was forgotten, or would be. The receipt: counts by place, the change's number, and what the proof found."""
+
+    touched: tuple[Touched, ...]
+    purge: bool
+    done: bool
+    phrases: int = 0  # how many stay forgotten
+    change: str | None = None
+    revision: str | None = None
+    record: int | None = None  # the ledger's
+    verified: bool | None = None  # None: nothing was done, so there is nothing to prove
+    left: tuple[Left, ...] = ()  # what still holds it, and why
+    notes: tuple[str, ...] = ()
+
+    @property
+    def counts(self) -> dict[str, int]:
+        found: Counter[str] = Counter()
+        for each in self.touched:
+            found[each.place] += each.count
+        return dict(found)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Plan:
+    """Everything that would be done. Nothing is, until `perform`."""
+
+    sought: Choice
+    touched: tuple[Touched, ...]  # lines of documents
+    changes: tuple[Change, ...]
+    held: tuple[tuple[Holder, tuple[Touched, ...]], ...]
+    keep: tuple[str, ...]  # phrases that stay forgotten
+    left: tuple[Left, ...]
+    notes: tuple[str, ...]
+
+    @property
+    def everything(self) -> tuple[Touched, ...]:
+        return (*self.touched, *(each for _, found in self.held for each in found))
+
+    def shown(self) -> Forgetting:
+        """As its owner sees it."""
+        told = Forgetting(touched=self.everything, purge=self.sought.purge, done=False, phrases=len(self.keep))
+        return replace(told, left=self.left, notes=self.notes)
+
+
+class Forget:
+    """What forgets in one home.
+
+    `holders` keep text beside the documents, in the order of the deed: history, which knows most, goes late, so that
+    after a kill the same call finds what is left. `dreamed` gives, for a line, the digests of those that dreams made of
+    it; `headers` (id, sender, layer) of every transcript.
+    """
+
+    def __init__(
+        self, site: Site, writer: Writer, holders: Sequence[Holder], *, dreamed: Dreamed, headers: Headers
+    ) -> None:
+        self._site, self._store, self._writer, self._holders = site, site.store, writer, tuple(holders)
+        self._dreamed, self._headers = dreamed, headers
+
+    def ask(self, *, purge: bool, dry_run: bool, **what: Any) -> Forgetting:
+        """What a person asks for; with `dry_run` only looked for. Raises BadArguments with what to say instead."""
+        asked = asked_of(self._site, **what)
+        return self.plan(asked, purge=purge).shown() if dry_run else self.perform(asked, purge=purge)
+
+    # -- the plan -------------------------------------------------------------------------------------------------------
+
+    def plan(self, asked: Asked, *, purge: bool) -> _Plan:
+        """What holds it, everywhere. Touches nothing."""
+        documents, unread = self._documents()
+        sought = Choice(self._site, asked, self._sessions(asked), purge=purge)
+        keep = self._seek(asked, sought, documents)
+        dreamed = self._dreamed_from(sought, documents)
+        touched, changes, left = list[Touched](), list[Change](), unread
+        for document in documents:
+            if asked.layer is None or layer_at(document.path) == asked.layer:
+                change = self._draw(sought, asked, document, dreamed, touched, left)
+                changes += [change] if change else []
+        notes = [
+            f"the name of {d.path} holds it; rename the document yourself, the ledger keeps its names"
+            for d in documents
+            if asked.layer is None and sought.words.touches(d.path.text.replace("/", " "))
+        ]
+        if not purge and self._store.begun:
+            notes.append(
+                "history, snapshots and files that are no documents are left as they are; --purge reaches them too"
+            )
+        held = []
+        for holder in self._holders:
+            found = list(holder.find(sought))
+            held.append((holder, tuple(each for each in found if isinstance(each, Touched))))
+            left += [each for each in found if isinstance(each, Left)]
+            notes += [each for each in found if isinstance(each, str)]
+        return _Plan(
+            sought=sought,
+            touched=tuple(touched),
+            changes=tuple(changes),
+            held=tuple(held),
+            keep=tuple(dict.fromkeys((*keep, *sought.matched))) if asked.layer is None else (),
+            left=tuple(left),
+            notes=tuple(notes),
+        )
+
+    def _documents(self) -> tuple[list[Document], list[Left]]:
+        """Every document a verb may write, and those that cannot be."""
+        found: list[Document] = []
+        left: list[Left] = []
+        for entry in self._store.documents.list_all():
+            path = DocPath.parse(entry.path)
+            if not is_document(self._site, path):
+                continue
+            try:
+                found.append(self._store.documents.read(path))
+            except (BadText, NoSuchDocument):
+                continue  # no text: looked at as a foreign file
+            except HomeError as error:
+                left.append(Left(entry.path, str(error)))
+        return found, left
+
+    def _sessions(self, asked: Asked) -> frozenset[str]:
+        """The sessions that are meant as a whole."""
+        if not (asked.session or asked.sender):
+            return frozenset()
+        headers = list(self._headers())
+        if asked.session:
+            known = sorted({id for id, _, _ in headers})
+            near = [id for id in known if id.startswith(asked.session)]
+            return frozenset({near[0] if asked.session not in known and len(near) == 1 else asked.session})
+        layer = layer_of(asked.sender, self._site.config.owner)
+        return frozenset(id for id, sender, own in headers if sender == asked.sender or (layer and own == layer))
+
+    def _seek(self, asked: Asked, sought: Choice, documents: Sequence[Document]) -> tuple[str, ...]:
+        """Gives a choice the words that are looked for everywhere; gives those of them that stay forgotten."""
+        if not asked.by_source:
+            if asked.pattern is not None:  # a pattern itself is not kept
+                matched = (text for document in documents for text in asked.words.found(document.text))
+                sought.matched = tuple(dict.fromkeys(matched))
+            return asked.texts
+        strong: dict[str, None] = {}
+        weak: dict[str, None] = {}
+        held: Counter[str] = Counter()
+        texts = [(document.path, document.text, True) for document in documents]
+        past = Versions(self._site).texts() if sought.purge else ()
+        for path, text, is_now in chain(texts, ((path, text, False) for path, text in past)):
+            chosen = sought.lines(path, text)
+            for number, line in enumerate(lines_of(text)):
+                said = said_in(line) if number in chosen or is_now else ""
+                if number in chosen and said and not heading_of(line) and said not in _common_lines():
+                    (strong if is_strong(said) else weak)[said] = None
+                elif is_now and number not in chosen and said:
+                    held[flat(said).text] += 1
+        alone = [said for said in weak if sought.purge and not held[flat(said).text]]
+        sought.words = Wanted(lines=strong, whole=alone)
+        return tuple(strong)
+
+    def _dreamed_from(self, sought: Choice, documents: Iterable[Document]) -> frozenset[str]:
+        """The lines that nights made of what goes, in a model's words too, by their digests."""
+        made = self._dreamed()
+        found: set[str] = set()
+        for document in documents if made else ():
+            lines = lines_of(document.text)
+            for number in sought.lines(document.path, document.text) | sought.words.hits(document.text):
+                found |= made.get((document.path.text, self._store.key.line(lines[number])), frozenset())
+        return frozenset(found)
+
+    def _draw(
+        self,
+        sought: Choice,
+        asked: Asked,
+        document: Document,
+        dreamed: frozenset[str],
+        touched: list[Touched],
+        left: list[Left],
+    ) -> Change | None:
+        """What a document loses, and the change that does it."""
+        path, lines = document.path, lines_of(document.text)
+        chosen = sought.lines(path, document.text)
+        hits = chosen | sought.words.hits(document.text)
+        if dreamed:
+            hits |= {number for number, line in enumerate(lines) if self._store.key.line(line) in dreamed}
+        if not hits:
+            return None
+        if self._store.whole.names_of(path.text) > 1:
+            left.append(Left(path.text, "the file has several names (hard links), so it is not written"))
+            return None
+        for number in sorted(with_hanging(lines, hits)):
+            if lines[number].strip():
+                source = self._store.provenance.source(path, lines[number]) if self._store.begun else OWNERS
+                is_dreamed = source.actor is Actor.DREAMER or self._site.layout.row_of(path).role == "diary"
+                place = "layer" if layer_at(path) is not None else "dreamed" if is_dreamed else "line"
+                why = _why(asked, source, number in chosen, number in hits)
+                where, text = f"{path}:{number + 1}", lines[number].strip()[:_SHOWN]
+                touched.append(Touched(place=place, where=where, why=why, text=text))
+        text = without(document.text, hits, sought.words)
+        is_named = self._site.layout.row_of(path).path == path.text
+        kind = Kind.WRITE if text.strip() or is_named else Kind.DELETE
+        return owners(path, kind, text if kind is Kind.WRITE else "", base=document.digest, reason="forget")
+
+    # -- the deed -------------------------------------------------------------------------------------------------------
+
+    def perform(self, asked: Asked, *, purge: bool, last: str | None = None) -> Forgetting:
+        """Plans and does it. A document that changed in between is planned anew. `last` is a proposal that goes last."""
+        for _ in range(_TRIES - 1):
+            with suppress(StaleWrite):
+                return self._carry_out(self.plan(asked, purge=purge), last)
+        return self._carry_out(self.plan(asked, purge=purge), last)
+
+    def _carry_out(self, drawn: _Plan, last: str | None) -> Forgetting:
+        sought, left, notes = drawn.sought, list(drawn.left), list(drawn.notes)
+        with self._store.lock():
+            phrases = self._writer.forgotten.add(drawn.keep, at=self._site.clock())
+        receipts = self._writer.submit(drawn.changes, what="forget", of=last) if drawn.changes else ()
+        for holder, found in drawn.held:
+            for told in holder.forget(sought, [each for each in found if each.where != last]):
+                if isinstance(told, str):
+                    notes.append(told)
+                else:
+                    left.append(told)
+        for path in () if sought.purge else [change.path for change in drawn.changes]:
+            documents = self._store.documents
+            if documents.exists(path) and sought.words.touches(documents.read(path).text):
+                left.append(Left(path.text, "it was written again meanwhile"))
+        for holder, found in drawn.held:
+            left += holder.proof(sought, found)
+        first = receipts[0] if receipts else None
+        if first is not None and sought.purge:  # revisions have other names now
+            first = replace(first, revision=self._store.history.head() if self._store.history else None)
+        done = replace(drawn.shown(), done=True, phrases=phrases, verified=not left)
+        if first is not None:
+            done = replace(done, change=first.change, revision=first.revision)
+        return self._recorded(drawn, replace(done, left=tuple(dict.fromkeys(left)), notes=tuple(notes)), last)
+
+    def _recorded(self, drawn: _Plan, done: Forgetting, last: str | None) -> Forgetting:
+        """The ledger's word for it: counts and digests, no text."""
+        if not (done.touched or drawn.keep or last):
+            return done
+        phrases = [found.digest for text in drawn.keep[:_FEW] if (found := self._writer.forgotten.phrase(text))]
+        proposals = [each.where for each in done.touched if each.place == "proposal"]
+        fields = {
+            "counts": done.counts,
+            "phrases": phrases,
+            "purge": done.purge,
+            "verified": done.verified,
+            "change": done.change,
+            "left": len(done.left),
+            "proposals": proposals[:_FEW],
+            "of": last,
+        }
+        with self._store.lock():
+            told = {name: value for name, value in fields.items() if value is not None}
+            record = self._store.ledger.add("forget", told)
+            if last is not None:
+                self._writer.proposals.remove(last)
+        return replace(done, record=record.n)
+
+    # -- an agent's wish ------------------------------------------------------------------------------------------------
+
+    def propose(self, change: Change, wish: Mapping[str, str], layer: str) -> Proposal | None:
+        """A wish to forget that waits for the owner; None when too many of this session wait. It tells the agent
+        nothing: what holds the words, the owner sees."""
+        wish = {**wish, **({"layer": layer} if layer else {})}
+        now, content, pending = self._site.clock(), content_of([change], wish), self._writer.proposals
+        if len(pending.of(change.session, now)) > MOST_PER_SESSION:
+            return None
+        drawn = self.plan(_asked_by(wish), purge=False)
+        bases = [self._store.documents.read(c.path).text for c in drawn.changes]
+        rest = [each for each in drawn.everything if each.place in ("transcript", "proposal", "torn")]
+        told = "".join(f"forget: {each.place} {each.where}, {each.count} ({each.why})\n" for each in rest)
+        with self._store.lock():
+            waits = pending.of(change.session, now)
+            if (twin := next((p for p in waits if p.content == content), None)) is not None:
+                return twin
+            if len(waits) >= MOST_PER_SESSION:
+                return None
+            found = Proposal(
+                id="",
+                changes=(change,),
+                created=now,
+                expires=now + LIFETIME,
+                rule=RULE,
+                findings=(),
+                content=content,
+                why="forgetting is the owner's to decide",
+                diff=told + diff_of(drawn.changes, bases),
+                bases=(None,),
+                forget=wish,
+            )
+            return pending.keep(found)
+
+    def approve(self, proposal: Proposal) -> tuple[Receipt, ...]:
+        """Carries an agent's wish out, as the owner's own."""
+        done = self.perform(_asked_by(proposal.forget or {}), purge=False, last=proposal.id)
+        own = (each.where for each in done.touched if each.place in ("line", "layer", "dreamed"))
+        path = next((DocPath.parse(where.rpartition(":")[0]) for where in own), proposal.changes[0].path)
+        reason = ", ".join(f"{count} {place}" for place, count in done.counts.items()) or "nothing held it any more"
+        receipt = Receipt(status="written", path=path, proposal=proposal.id, rule=RULE, reason=f"forgotten: {reason}")
+        return (replace(receipt, change=done.change, revision=done.revision),)
+
+
+@cache
+def _common_lines() -> frozenset[str]:
+    """What every home says: no line of a template tells anything of anybody."""
+    return frozenset(map(said_in, starter.lines()))
+
+
+def _why(asked: Asked, source: Source, is_chosen: bool, is_hit: bool) -> str:
+    if not is_chosen:
+        if not is_hit:
+            return "hangs below a line that goes"
+        return "says the same" if asked.by_source else "holds the words" if asked.texts else "fits the pattern"
+    if asked.path:
+        return "the line"
+    if asked.sender:
+        return "theirs"
+    if asked.session:
+        return f"written in session {source.session}"
+    return f"came from {asked.origin}" if asked.origin else "written in that time"
+
+
+def _asked_by(wish: Mapping[str, str]) -> Asked:
+    layer = wish.get("layer")
+    if "path" in wish:
+        return Asked(path=DocPath.parse(wish["path"]), said=wish["said"], layer=layer)
+    return Asked(texts=checked_texts(wish["text"]), layer=layer)

@@ -15,9 +15,9 @@ from typing import Any, Protocol
 
 from anima.config import FILE
 from anima.errors import BadPath, Damaged, HomeError
+from anima.layout import Policy
 from anima.layout.listener import layer_at
-from anima.layout.table import Policy
-from anima.memory.proposals import Proposals
+from anima.memory import Proposals
 from anima.model import DocPath
 from anima.site import Site
 from anima.store import MAX_BYTES

@@ -13,8 +13,8 @@ from datetime import date, datetime, time
 from typing import Any
 
 from anima.errors import BadArguments
+from anima.layout import Policy
 from anima.layout.listener import layer_at, layer_of
-from anima.layout.table import Policy
 from anima.ledger.provenance import OWNERS, Source
 from anima.model import DocPath, Origin
 from anima.site import Site

@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple
 
 from anima.config import FILE, PRESETS, GateConfig, Rule
 from anima.errors import BadConfig, BadPath, printable
-from anima.layout.table import Policy, Row
+from anima.layout import Policy, Row
 from anima.model import (
     UNTRUSTED,
     Access,

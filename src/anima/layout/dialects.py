@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from anima.errors import BadConfig
-from anima.layout.table import ALL, COMMON, LOOKED_UP, MEMORY_NOTICE, NONE, Layout, Policy, Row, scopes
+from anima.layout import ALL, COMMON, LOOKED_UP, MEMORY_NOTICE, NONE, Layout, Policy, Row, scopes
 from anima.model import fold
 from anima.text.dates import day_in_name
 

@@ -19,7 +19,7 @@ from datetime import date
 from enum import Enum
 
 from anima.errors import BadArguments, printable
-from anima.layout.table import Layout, Row, is_agents_root
+from anima.layout import Layout, Row, is_agents_root
 from anima.model import DocPath, Scope, fold
 from anima.text.markdown import Marks, View, view
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from anima.ledger.chain import Edit, Intent, Key, Record
+from anima.ledger import Edit, Intent, Key, Record
 from anima.model import UNTRUSTED, Actor, DocPath, Kind, Origin, Scope
 
 _READ = {

@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from anima.ledger.lines import blocks
-from anima.ledger.proof import FORMAT, ORIGINAL, Key, Log, Record, first_of, sealed, sound
+from anima.ledger import FORMAT, ORIGINAL, Key, Log, Record, blocks, first_of, sealed, sound
 
 MOST_PADDED = 1_000_000  # an anchor is only a line in a commit; nobody shall make us write a ledger without end
 _Body = tuple[str, str, Mapping[str, Any]]  # t, kind, fields

@@ -1,1 +1,361 @@
-"""The road in, and the way back: one way for every write, what waits for a person, and the past."""
+"""The road in, and the way back: one way for every write, what waits for a person, and the past. Here: what waits, changes and
+calls of tools from outside.
+
+Promise: a Proposal holds the exact change, where it came from, what the scan saw and when it lapses. Every word of it is
+bound to its record in the ledger, so one that was swapped is neither shown nor approved; its diff is computed from its
+content, never kept. (A wish to forget keeps what was foreseen.) The same wish twice is one proposal. Whoever calls `keep`
+or `remove` holds the home lock. A call that waits is a proposal whose `changes` are never made; its yes stands in the ledger
+and comes from a terminal or the page, or from a button in the owner's own chat on a channel; whoever carries it out says so
+in the ledger first, so that it is never done twice, in whichever process and after any kill.
+Not here: proposing (write), the owner's yes and no (inbox), carrying a call out (agent).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass, replace
+from datetime import datetime, timedelta
+from typing import Any, Literal
+
+from anima.errors import BadArguments, BadPath, Damaged, NoSuchProposal, Refused, refuse_newer
+from anima.gate import APPROVAL_PLACES, CHANNEL
+from anima.gate.scan import scan_text
+from anima.ledger import Key, Ledger
+from anima.model import Actor, Change, DocPath, Finding, Kind, Origin, Scope, Severity
+from anima.site import Site
+from anima.store import State
+from anima.text.diff import diff_of
+
+FOLDER = "pending"
+FORMAT = 1
+FIRST = "first-conversation"  # the rule of the card that holds what was agreed on in it
+LIFETIME = timedelta(days=14)
+MOST_PER_SESSION = 100
+_ENDS = {ord(end): f"\\u{ord(end):04x}" for end in "\x85\u2028\u2029"}  # of lines, to whoever draws them
+_ID = re.compile(r"p(?:[0-9a-f]{12}|[1-9]\d{0,10})")
+_WISH = ("kind", "text", "base", "opening", "reason")  # of a change, as they are kept
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposal:
+    """A batch of changes waiting for the owner's yes or no. `content` is the digest an approval is bound to."""
+
+    id: str  # "" while it does not wait yet
+    changes: tuple[Change, ...]
+    created: datetime
+    expires: datetime
+    rule: str
+    why: str
+    findings: tuple[Finding, ...]
+    diff: str
+    content: str
+    bases: tuple[str | None, ...]  # the text each change was proposed against, None for nothing there
+    forget: Mapping[str, str] | None = None  # what to forget: its `changes` then only say who asks, and where
+    asked: str = ""  # a digest of the wish itself, of whoever does not see what stands there
+    call: Mapping[str, str] | None = None  # of a tool from outside: `name`, `server`, `tool`, arguments as `text`
+
+    @property
+    def path(self) -> DocPath:
+        return self.changes[0].path
+
+    @property
+    def is_first(self) -> bool:
+        """Whether it is the card of the first conversation."""
+        return self.rule == FIRST
+
+    @property
+    def forgets(self) -> str:
+        """The words, or the line, that a yes forgets; empty for anything but a wish to forget."""
+        wish = self.forget
+        return "" if wish is None else " ".join((wish.get("text") or wish.get("said", "")).split()) or "…"
+
+    @property
+    def session(self) -> str | None:
+        return self.changes[0].session
+
+
+def content_of(changes: Sequence[Change], wish: Mapping[str, str] | None = None) -> str:
+    """The digest of what would be written, forgotten or called: equal for the same wish, whoever asks and whenever."""
+    body: list[Any] = [[c.path.key, c.kind, c.text, c.opening, c.to.key if c.to else None] for c in changes]
+    body += [dict(sorted(wish.items()))] if wish is not None else []
+    return hashlib.sha256(json.dumps(body, ensure_ascii=True).encode()).hexdigest()
+
+
+def call_shown(call: Mapping[str, str]) -> str:
+    """A call as the owner sees it: its name, and every argument as JSON, which holds no line's end of its own."""
+    given = json.dumps(json.loads(call["text"]), ensure_ascii=False, indent=1).translate(_ENDS).split("\n")
+    return "".join(f"+{line}\n" for line in (f"{call['tool']} of {call['server']}", *given))
+
+
+class _Broken(Damaged):
+    """A file that holds no proposal of ours; a disk that fails for a moment is something else."""
+
+
+class Proposals:
+    """The proposals of one home, a file each. `ledger` gives the ledger that knows them."""
+
+    def __init__(self, state: State, ledger: Callable[[], Ledger]) -> None:
+        self._state, self._ledger = state, ledger
+        self._bound: dict[int, Mapping[str, Any]] = {}  # what the ledger says of each, by its number
+
+    def all(self, now: datetime) -> list[Proposal]:
+        """Those that still wait, oldest first; lapsed ones are passed over."""
+        return sorted(self._waiting(now, but=_Broken), key=lambda p: (p.created, self.number(p)))
+
+    def of(self, session: str | None, now: datetime) -> list[Proposal]:
+        """Those of one session that wait. What cannot be read is nobody's here; `anima doctor` tells of it."""
+        return [waiting for waiting in self._waiting(now, but=Damaged) if waiting.session == session]
+
+    def _waiting(self, now: datetime, *, but: type[Damaged]) -> Iterator[Proposal]:
+        """Those that wait, but for what stands in no other's way; `broken` names it."""
+        for name in self._state.names(FOLDER):
+            id, found = name.removesuffix(".json"), None
+            with suppress(but):
+                found = self._load(id) if _ID.fullmatch(id) else None
+            if found is not None and found.expires > now:
+                yield found
+
+    def get(self, proposal: str, now: datetime) -> Proposal:
+        found = self._load(proposal) if _ID.fullmatch(proposal) else None
+        if found is None:
+            raise NoSuchProposal(f"no proposal {proposal!r} is waiting", hint="anima review lists those that do")
+        if found.expires <= now:
+            raise NoSuchProposal(
+                f"proposal {proposal} lapsed on {found.expires:%Y-%m-%d}; ask the agent to propose it again"
+            )
+        return found
+
+    def ids(self) -> frozenset[str]:
+        return frozenset(name.removesuffix(".json") for name in self._state.names(FOLDER))
+
+    def broken(self, now: datetime) -> list[str]:
+        """The files among the waiting changes that are none, or were altered."""
+        return [name for name in sorted(self._state.names(FOLDER)) if not self._is_sound(name, now)]
+
+    def _is_sound(self, name: str, now: datetime) -> bool:
+        try:
+            self.get(name.removesuffix(".json"), now)
+        except Damaged:
+            return False
+        except NoSuchProposal as error:
+            return "lapsed" in str(error)
+        return name.endswith(".json")
+
+    def keep(self, proposal: Proposal) -> Proposal:
+        """Notes a proposal in the ledger and lets it wait; it has its id then."""
+        ledger, body = self._ledger(), _dump(proposal)
+        content = ledger.key.of(proposal.content)
+        record = ledger.add("proposal", {"content": content, "body": _seal(ledger.key, body), "rule": proposal.rule})
+        kept = replace(proposal, id=f"p{ledger.key.name_of(record.n)}")
+        self._state.put(f"{FOLDER}/{kept.id}.json", json.dumps(_dump(kept), indent=1).encode())
+        return kept
+
+    def number(self, proposal: Proposal) -> int:
+        """The number of its record in the ledger. Nobody is told it: it counts what others did."""
+        return self._ledger().key.number_of(proposal.id[1:])
+
+    def raw(self) -> Iterator[tuple[str, bytes]]:
+        """(id, bytes) of everything that lies here, lapsed and damaged ones too."""
+        for name in self._state.names(FOLDER):
+            if (data := self._state.get(f"{FOLDER}/{name}")) is not None:
+                yield name.removesuffix(".json"), data
+
+    def remove(self, proposal: str) -> bool:
+        return self._state.remove(f"{FOLDER}/{proposal}.json")
+
+    def _load(self, proposal: str) -> Proposal | None:
+        """The proposal; None when there is none, or no longer."""
+        raw = self._state.get(f"{FOLDER}/{proposal}.json")
+        if raw is None:
+            return None
+        try:
+            body = json.loads(raw)
+            refuse_newer(f"{FOLDER}/{proposal}.json", body.get("format", 1), FORMAT)
+            found = _parse(body)
+        except (ValueError, KeyError, TypeError, AttributeError, RecursionError, BadPath) as error:
+            raise _Broken(
+                f"proposal {proposal} cannot be read", hint=f"anima review --drop {proposal} removes it"
+            ) from error
+        if found.id != proposal or not self._is_bound(found, body):
+            raise _Broken(
+                f"proposal {proposal} was altered after it was made", hint=f"anima review --drop {proposal} removes it"
+            )
+        return found
+
+    def _is_bound(self, proposal: Proposal, body: Mapping[str, Any]) -> bool:
+        """Whether the ledger knows this very proposal."""
+        ledger, n = self._ledger(), self.number(proposal)
+        if n not in self._bound:
+            self._bound |= {record.n: record.fields for record in ledger.records(n - 1, kinds=("proposal",))}
+        return self._bound.get(n, {}).get("body") == _seal(ledger.key, body)
+
+
+def _seal(key: Key, body: Mapping[str, Any]) -> str:
+    return key.of(json.dumps({**body, "id": ""}, sort_keys=True))
+
+
+def _dump(p: Proposal) -> dict[str, Any]:
+    first = p.changes[0]
+    return {
+        "format": FORMAT,
+        "id": p.id,
+        "created": p.created.isoformat(),
+        "expires": p.expires.isoformat(),
+        "rule": p.rule,
+        "why": p.why,
+        "content": p.content,
+        "bases": list(p.bases),
+        "actor": first.actor,
+        "origin": first.origin,
+        "session": first.session,
+        "scope": first.scope,
+        "taint": sorted(first.taint),
+        "changes": [
+            {"path": c.path.text, "to": c.to.text if c.to else None} | {name: getattr(c, name) for name in _WISH}
+            for c in p.changes
+        ],
+        "findings": [{**asdict(finding), "severity": int(finding.severity)} for finding in p.findings],
+        **({"asked": p.asked} if p.asked else {}),
+        **({"forget": dict(p.forget), "foreseen": p.diff} if p.forget is not None else {}),
+        **({"call": dict(p.call)} if p.call is not None else {}),
+    }
+
+
+def _parse(raw: dict[str, Any]) -> Proposal:
+    common = {
+        "actor": Actor(raw["actor"]),
+        "origin": Origin(raw["origin"]),
+        "session": raw["session"],
+        "scope": Scope(raw["scope"]) if raw["scope"] else None,
+        "taint": frozenset(Origin(o) for o in raw["taint"]),
+    }
+    changes = tuple(
+        Change(
+            path=DocPath.parse(c["path"]),
+            to=DocPath.parse(c["to"]) if c["to"] else None,
+            **{name: c[name] for name in _WISH} | {"kind": Kind(c["kind"])} | common,
+        )
+        for c in raw["changes"]
+    )
+    findings = tuple(Finding(**{**f, "severity": Severity(f["severity"])}) for f in raw["findings"])
+    created, expires = datetime.fromisoformat(raw["created"]), datetime.fromisoformat(raw["expires"])
+    if not changes or len(raw["bases"]) != len(changes) or created.tzinfo is None or expires.tzinfo is None:
+        raise ValueError("a proposal has changes, a base for each, and times with a zone")
+    forget, call = (
+        {str(key): str(value) for key, value in raw[name].items()} if name in raw else None
+        for name in ("forget", "call")
+    )
+    bases = tuple(raw["bases"])
+    diff = call_shown(call) if call is not None else diff_of(changes, bases)
+    return Proposal(
+        id=raw["id"],
+        changes=changes,
+        created=created,
+        expires=expires,
+        rule=raw["rule"],
+        why=raw["why"],
+        findings=findings,
+        diff=diff if forget is None else str(raw["foreseen"]),
+        content=raw["content"],
+        bases=bases,
+        forget=forget,
+        asked=str(raw.get("asked", "")),
+        call=call,
+    )
+
+
+# -- calls of tools from outside ----------------------------------------------------------------------------------------
+
+
+RULE = "outside-call"
+WHY = "it is not on your list of tools that only read"
+_LEASES = 8  # files of locks that there are at most
+_STEP = "call"  # the kind of record in the ledger
+Step = Literal["waits", "approved", "begun"]
+
+
+class WaitingCalls:
+    """The calls of one home that wait."""
+
+    def __init__(self, site: Site, proposals: Proposals) -> None:
+        self._store, self._clock, self._kept = site.store, site.clock, proposals
+
+    def ask(self, change: Change, call: Mapping[str, str]) -> Proposal | None:
+        """A call that waits from now on, or the same one that does already; None when too much of its session waits.
+        `change` says who asks: it is never made."""
+        now, content = self._clock(), content_of((change,), call)
+        with self._store.lock():
+            waits = self._kept.of(change.session, now)
+            if (twin := next((p for p in waits if p.content == content), None)) is not None:
+                return twin
+            if len(waits) >= MOST_PER_SESSION:
+                return None
+            return self._kept.keep(
+                Proposal(
+                    id="",
+                    changes=(change,),
+                    created=now,
+                    expires=now + LIFETIME,
+                    rule=RULE,
+                    why=WHY,
+                    findings=tuple(scan_text(call["text"])),
+                    diff=call_shown(call),
+                    content=content,
+                    bases=(None,),
+                    call=call,
+                )
+            )
+
+    def of(self, session: str) -> list[Proposal]:
+        """The calls of a session that are not answered yet, in the order in which they were asked."""
+        waits = self._kept.of(session, self._clock()) if self._store.begun else []
+        return sorted((p for p in waits if p.call is not None), key=self._kept.number)
+
+    def step(self, proposal: Proposal) -> Step:
+        """How far a call has come."""
+        records = self._store.ledger.records(self._kept.number(proposal), kinds=(_STEP,))
+        steps = [record.fields.get("step") for record in records if record.fields.get("proposal") == proposal.id]
+        return "begun" if "begun" in steps else "approved" if steps[-1:] == ["approved"] else "waits"
+
+    def approve(self, proposal: Proposal, approver: str) -> None:
+        """The owner's yes. Raises Refused for one from anywhere but a terminal, the page or their own chat on a channel."""
+        if approver not in {*APPROVAL_PLACES, CHANNEL}:
+            raise Refused(
+                f"{proposal.id} is a call of a tool from outside: you decide it at a terminal or on the page",
+                rule=RULE,
+                hint="anima review, or the inbox",
+            )
+        self._note(proposal, "approved", approver=approver)
+
+    def deny(self, proposal: Proposal) -> None:
+        """The owner's no, which takes back a yes. Raises BadArguments for a call that was begun."""
+        with self._store.lock():
+            if self.step(proposal) == "begun":
+                raise BadArguments(f"{proposal.id} was begun already")
+            self._note(proposal, "denied")
+
+    @contextmanager
+    def claimed(self, proposal: Proposal) -> Iterator[bool]:
+        """Whoever is inside carries the call out, and nobody else; False where somebody began before, and did not come to
+        the end. Raises HomeBusy while somebody does, and Refused without a yes."""
+        with self._store.lease(f"call-{self._kept.number(proposal) % _LEASES}", patience=0):
+            with self._store.lock():
+                step = self.step(proposal)
+                if step == "waits":
+                    raise Refused(f"nobody said yes to {proposal.id}", rule=RULE)
+                if step == "approved":
+                    self._note(proposal, "begun")
+            yield step == "approved"
+
+    def answered(self, proposal: Proposal) -> None:
+        """The conversation has its answer: it waits no longer."""
+        with self._store.lock():
+            self._kept.remove(proposal.id)
+
+    def _note(self, proposal: Proposal, step: Literal["approved", "denied", "begun"], **more: str) -> None:
+        with self._store.lock():
+            self._store.ledger.add(_STEP, {"proposal": proposal.id, "step": step, **more})

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from anima.errors import Damaged, HomeError, refuse_newer
-from anima.ledger.chain import Key
+from anima.ledger import Key
 from anima.store import State
 from anima.text.markdown import lines_of
 from anima.text.phrases import LEAD, cut, readings, words_of

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from anima.errors import BadArguments, Damaged, HomeError, NoSuchProposal, StaleWrite, printable
 from anima.gate import Situation
 from anima.gate.rules import file_policy
-from anima.layout.table import Policy
-from anima.memory.proposals import Proposal
+from anima.layout import Policy
+from anima.memory import Proposal
 from anima.memory.unreviewed import FOLDER, Noted, without
 from anima.memory.verbs import apart, remembered
 from anima.memory.write import Writer, owners

@@ -14,10 +14,10 @@ from datetime import UTC, date, datetime, time
 from itertools import chain
 
 from anima.errors import BadArguments, NoSuchRevision, StaleWrite
-from anima.ledger.chain import Edit, Intent, Record
+from anima.ledger import Edit, Intent, Record
 from anima.ledger.provenance import OWNERS, Source
 from anima.ledger.verify import Fault, Verification, verify
-from anima.memory.proposals import content_of
+from anima.memory import content_of
 from anima.memory.write import Writer
 from anima.model import Actor, Change, DocPath, Document, Kind, Origin, Receipt, digest_of
 from anima.site import Site

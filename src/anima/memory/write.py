@@ -20,9 +20,8 @@ from anima.errors import BadArguments, BadText, HomeError, NoSuchDocument, Refus
 from anima.gate import GatePolicy, Situation, judge
 from anima.gate.rules import said, untrusted
 from anima.layout.listener import layer_at
-from anima.memory.calls import WaitingCalls
+from anima.memory import FIRST, LIFETIME, MOST_PER_SESSION, Proposal, Proposals, WaitingCalls, content_of
 from anima.memory.forgotten import ForgottenList
-from anima.memory.proposals import FIRST, LIFETIME, MOST_PER_SESSION, Proposal, Proposals, content_of
 from anima.memory.unreviewed import FOLDER, MOST, MOST_OF_SESSION, Unreviewed, drawn, layer_folder, noted
 from anima.model import (
     OWN_FILE,

@@ -17,13 +17,12 @@ from functools import cached_property, lru_cache, partial
 from typing import TYPE_CHECKING
 
 from anima.errors import BadPath, BadText, Damaged, HomeError, NoSuchDocument, printable
+from anima.layout import Row, skill_line
 from anima.layout.listener import Listener, how_to_own, is_unreviewed, layer_at
-from anima.layout.table import Row, skill_line
 from anima.model import Actor, DocPath, Document, Runtime, Scope, Severity, fold
-from anima.prompt.compose import Limits, Piece, Prompt, compose
+from anima.prompt import Hook, Limits, Piece, Privacy, Prompt, compose
 from anima.prompt.fields import render
 from anima.prompt.identity import AgentIdentity, Decision, decide, wear
-from anima.prompt.privacy import Hook, Privacy
 from anima.prompt.subagents import Subagent, declared
 from anima.site import Site
 from anima.text.markdown import Marks, View, front_matter, front_matter_end, lines_of, may_be_marked, sections

@@ -17,13 +17,13 @@ from datetime import date, datetime
 from typing import Any
 
 from anima.errors import HomeError
+from anima.layout import Layout, Policy
 from anima.layout.listener import Listener, is_unreviewed, keeper_of, row_at
-from anima.layout.table import Layout, Policy
 from anima.model import DocPath, Document, Embedder, Scope
+from anima.search import OWNER_ALONE
 from anima.search.field import FACE, Filter, path_of
 from anima.search.graph import MOST, About, Graph, look_up, texts_of, weave
 from anima.search.index import DocumentIn, Index, Label
-from anima.search.packed import OWNER_ALONE
 from anima.search.rank import Query, SearchAnswer, run
 from anima.search.tables import SqliteTables, Tables
 from anima.site import Site

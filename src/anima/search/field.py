@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from anima.search.packed import ROW, hash_bytes, opened
+from anima.search import ROW, hash_bytes, opened
 from anima.search.tables import Changes, DocumentRow, PartRow, ShownPart
 from anima.search.units import Place
 

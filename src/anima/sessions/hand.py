@@ -44,9 +44,9 @@ from anima.text.markdown import lines_of
 from anima.text.placing import opening_for
 
 if TYPE_CHECKING:
-    from anima.memory.proposals import Proposal
+    from anima.memory import Proposal
     from anima.memory.write import Judged, Writer
-    from anima.prompt.compose import Prompt
+    from anima.prompt import Prompt
     from anima.prompt.gather import Prompts
     from anima.prompt.subagents import Subagent
     from anima.search.current import Search

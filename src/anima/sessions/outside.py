@@ -3,7 +3,7 @@
 Promise: an answer is text from outside by the one rule (`Hand.take_in`) before anybody hears it; every call is on record
 with its answer, one that got a no with the reason. A call that waits for the owner is kept outside of the transcript
 until it is answered, so that no call stands there without its result, whatever happens meanwhile.
-Not here: reaching the tools (agent), the owner's yes (memory.calls).
+Not here: reaching the tools (agent), the owner's yes (memory).
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ from anima.model import DocPath, Kind, Origin
 from anima.sessions.replay import Turn
 
 if TYPE_CHECKING:
-    from anima.memory.calls import WaitingCalls
-    from anima.memory.proposals import Proposal
+    from anima.memory import Proposal, WaitingCalls
     from anima.sessions.hand import Hand
 
 MOST = 65_536  # characters of the arguments of a call that waits

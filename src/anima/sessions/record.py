@@ -20,7 +20,7 @@ from typing import Any, Literal
 
 from anima.config import SessionsConfig
 from anima.errors import BadArguments, Damaged, NoSuchSession, refuse_newer
-from anima.ledger.lines import MAX_LINE
+from anima.ledger import MAX_LINE
 from anima.model import Finding
 from anima.sessions.replay import (
     ENTRY_MARK,

@@ -15,7 +15,7 @@ from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from typing import Any, NamedTuple, TypeVar
 
-from anima.ledger.lines import Readable, block_before, blocks, line_at
+from anima.ledger import Readable, block_before, blocks, line_at
 
 VERSION = 1
 T = TypeVar("T")

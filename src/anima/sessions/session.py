@@ -34,9 +34,9 @@ from anima.site import Site, first_agent
 from anima.text.markdown import sections
 
 if TYPE_CHECKING:
-    from anima.memory.proposals import Proposal
+    from anima.memory import Proposal
     from anima.memory.write import Writer
-    from anima.prompt.compose import Prompt
+    from anima.prompt import Prompt
     from anima.prompt.gather import Prompts
     from anima.prompt.subagents import Subagent
     from anima.search.current import Search

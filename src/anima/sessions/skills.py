@@ -2,7 +2,7 @@
 
 Promise: what is opened has a front matter that holds to the format, and is seen as its listener sees it; nothing of it is
 ever run. A draft is a document like any other on the road in, and stands in no catalogue until the owner moves it there.
-Not here: the catalogue (prompt.gather), what the format says (layout.table), whose words they are (hand).
+Not here: the catalogue (prompt.gather), what the format says (layout), whose words they are (hand).
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable
 
 from anima.errors import BadArguments, BadText
-from anima.layout.table import skill_line
+from anima.layout import skill_line
 from anima.model import DocPath
 from anima.store import Documents
 from anima.text.markdown import front_matter

@@ -51,7 +51,7 @@ from anima.store.check import CheckedIndex
 from anima.text.phrases import Left, Sought, Touched
 
 if TYPE_CHECKING:
-    from anima.layout.table import TalkPlace
+    from anima.layout import TalkPlace
     from anima.store import Logs
 
 LIST = "sessions.json"  # AgentScope's

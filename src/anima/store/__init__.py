@@ -14,13 +14,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple, Protocol, Self
 
-from anima.ledger.lines import Readable
+from anima.ledger import Readable
 from anima.model import MAX_BYTES, Change, DocPath, Document, Entry, File, FoundFile, Verdict
 
 if TYPE_CHECKING:
     from threading import Event
 
-    from anima.ledger.chain import Key, Ledger, Log, Record
+    from anima.ledger import Key, Ledger, Log, Record
     from anima.ledger.provenance import Provenance
     from anima.store.revision import Note, Revision
 

@@ -19,7 +19,7 @@ from enum import Enum
 from typing import Literal
 
 from anima.errors import BadPath, Damaged, HomeError, NoSuchDocument, Refused, StaleWrite
-from anima.ledger.chain import Edit, Intent, Ledger
+from anima.ledger import Edit, Intent, Ledger
 from anima.ledger.provenance import Provenance
 from anima.model import Answer, Change, DocPath, Kind, Verdict, digest_of
 from anima.store import Batch

@@ -17,8 +17,7 @@ from datetime import timedelta
 from itertools import chain, count
 
 from anima.errors import Damaged, HomeError, printable
-from anima.ledger.chain import Key, Ledger
-from anima.ledger.proof import Still
+from anima.ledger import Key, Ledger, Still
 from anima.ledger.provenance import Provenance
 from anima.ledger.verify import Fault, Verification, renew, verify
 from anima.model import DocPath, Entry, Remark, fold

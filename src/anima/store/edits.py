@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from anima.errors import BadText
-from anima.ledger.chain import Edit, Intent, Key, Ledger, Record
+from anima.ledger import Edit, Intent, Key, Ledger, Record
 from anima.ledger.provenance import Provenance
 from anima.model import Actor, Change, DocPath, Kind
 from anima.store import MAX_BYTES, Batch

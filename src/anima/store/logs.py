@@ -22,7 +22,7 @@ from functools import partial
 from typing import Self
 
 from anima.errors import BadArguments, Damaged, NoSuchSession, printable
-from anima.ledger.lines import MAX_LINE, last_line
+from anima.ledger import MAX_LINE, last_line
 from anima.model import DocPath
 from anima.store import LogState, Mend, never_whole
 from anima.store.folder import Folder, read_range, why, write_all

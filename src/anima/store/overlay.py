@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from anima.errors import BadArguments, HomeError, NoSuchDocument, Refused, StaleWrite
-from anima.ledger.chain import Key, Ledger
+from anima.ledger import Key, Ledger
 from anima.ledger.provenance import OWNERS, Provenance, Source
 from anima.model import Actor, DocPath, Document, Entry, Kind, Origin, Verdict, fold
 from anima.store import Batch, Documents, OpenFile, Store, Written

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from anima.config import FILE
 from anima.errors import BadInput, Damaged, HomeError, NoSuchDocument, Refused, refuse_newer
-from anima.ledger.chain import FORMAT, Key, Ledger, Record, Tip
-from anima.ledger.proof import parse
+from anima.ledger import FORMAT, Key, Ledger, Record, Tip, parse
 from anima.ledger.provenance import Provenance
 from anima.model import Answer, DocPath
 from anima.store import Batch, Mend, Written, never_whole

@@ -28,7 +28,7 @@ from anima.errors import (
     Refused,
     StaleWrite,
 )
-from anima.ledger.chain import Edit, Key, Ledger, Record
+from anima.ledger import Edit, Key, Ledger, Record
 from anima.ledger.provenance import Provenance
 from anima.model import Answer, Change, DocPath, Document, Entry, Kind, Verdict, digest_of, fold
 from anima.store import MAX_BYTES, Batch, LogState, Mend, Written, never_whole

@@ -25,14 +25,14 @@ from anima import site as sites
 from anima.config import FILE, Config
 from anima.errors import BadText, HomeError, NewerFormat, NoSuchDocument, Refused, printable
 from anima.gate.scan import find_hidden
-from anima.layout.table import skill_line
+from anima.layout import skill_line
 from anima.layout.trust import Register, UserFiles
 from anima.layout.trust import folder as user_folder
-from anima.ledger.chain import Key
+from anima.ledger import Key
+from anima.memory import FOLDER as PENDING
+from anima.memory import Proposals
 from anima.memory.forgotten import FILE as FORGOTTEN
 from anima.memory.forgotten import ForgottenList
-from anima.memory.proposals import FOLDER as PENDING
-from anima.memory.proposals import Proposals
 from anima.model import Checked, Deed, DocPath, Level, Remark, Scope, is_address
 from anima.search.current import sqlite_tables
 from anima.site import Site

@@ -1,36 +1,36 @@
 """Upkeep: what of a home's memory is old, said twice or contradicted, the home in figures, and its health.
 
 Promise: looking changes nothing and asks no server. Suggestions are carried out as one change that one undo takes back.
-A line goes only when another says it, logs are moved and never deleted, and between two
-lines that contradict each other only the owner chooses. Each person's layer is looked at by itself.
-Not here: which lines say the same (hygiene), how long a folder keeps things (retention).
+A line goes only when another says it, logs are moved and never deleted, and between two lines that contradict each other
+only the owner chooses. Each person's layer is looked at by itself. Figures are counted from transcripts, ledger and history;
+nothing is kept for them, and days are the user's.
+Not here: which lines say the same (hygiene), how long a folder keeps things (`Retention`), how figures are drawn (cli, web).
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import date
+from datetime import date, datetime, timedelta, tzinfo
 from itertools import count, pairwise
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from anima.errors import BadArguments, HomeError, NoSuchDocument, StaleWrite
+from anima.layout import ANYTHING, Policy, Row
 from anima.layout.listener import layer_at, row_at
-from anima.layout.table import ANYTHING, Policy, Row
 from anima.memory.past import Past
 from anima.model import Actor, DocPath, Document, Nights, Receipt, Remark
 from anima.search.current import Search
 from anima.site import Site
 from anima.text.dates import day_in_name
-from anima.text.markdown import evidence_of
+from anima.text.markdown import bullet_of, evidence_of, lines_of
 from anima.text.notes import POSSIBLE, lasting, sentence
 from anima.text.phrases import said_in
 from anima.text.reading import DATES, ToldLine, read
+from anima.upkeep import Retention
 from anima.upkeep.doctor import CheckedRooms, look
 from anima.upkeep.hygiene import Contradiction, Group, find_contradictions, find_duplicates, newer_of, statements
-from anima.upkeep.numbers import Figures, PastTalk, figures
-from anima.upkeep.retention import Retention
 from anima.upkeep.tidy import Look, Stale, Suggestion, changes_of, find_stale_logs, holds, suggest_consolidation
 
 if TYPE_CHECKING:
@@ -291,3 +291,109 @@ def _places(site: Site) -> Callable[[Stale], str]:
         raise BadArguments(f"{log.path}: the archive holds a thousand logs of that name")
 
     return place
+
+
+# -- the home in figures ------------------------------------------------------------------------------------------------
+
+
+_REVISIONS = 2_000
+
+
+class PastTalk(NamedTuple):
+    """One session as far as it counts here; `started` is None where that is not known."""
+
+    started: datetime | None
+    entries: int
+    persona: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Day:
+    """One day: sessions begun, recalls, changes written, and the bullets of MEMORY.md at its end."""
+
+    day: date
+    sessions: int
+    recalls: int
+    writes: int
+    memories: int
+    memory_chars: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figures:
+    """The days, oldest first, and what they come to. Totals are of all time."""
+
+    days: tuple[Day, ...]
+    sessions: int
+    entries: int
+    recalls: int
+    writes: int
+    memories: int
+    memory_chars: int
+    personas: tuple[tuple[str, int], ...]
+    dreams: Nights
+
+
+def figures(
+    site: Site, *, past: Callable[[], Past], talks: Sequence[PastTalk], nights: Nights, days: int = 30
+) -> Figures:
+    zone, today = site.zone(), site.today()
+    wanted = [today - timedelta(days=back) for back in reversed(range(max(1, days)))]
+    begun = Counter(talk.started.astimezone(zone).date() for talk in talks if talk.started)
+    recalls, writes = Counter[date](), Counter[date]()
+    for record in site.store.ledger.records(kinds=("recall", "intent")) if site.store.begun else ():
+        (recalls if record.kind == "recall" else writes)[record.time.astimezone(zone).date()] += 1
+    grown = _grown(site, past, zone, wanted)
+    return Figures(
+        days=tuple(
+            Day(
+                day=day,
+                sessions=begun[day],
+                recalls=recalls[day],
+                writes=writes[day],
+                memories=grown[day][0],
+                memory_chars=grown[day][1],
+            )
+            for day in wanted
+        ),
+        sessions=len(talks),
+        entries=sum(talk.entries for talk in talks),
+        recalls=recalls.total(),
+        writes=writes.total(),
+        memories=grown[wanted[-1]][0],
+        memory_chars=grown[wanted[-1]][1],
+        personas=tuple(Counter(talk.persona for talk in talks if talk.persona).most_common()),
+        dreams=nights,
+    )
+
+
+def _grown(site: Site, past: Callable[[], Past], zone: tzinfo | None, days: list[date]) -> dict[date, tuple[int, int]]:
+    """The bullets and characters of MEMORY.md at the end of each day."""
+    path, documents = DocPath.parse(site.layout.curated), site.store.documents
+    marks = sorted(_sizes(past(), path, zone), key=lambda mark: mark[0]) if site.store.begun else []
+    found: dict[date, tuple[int, int]] = {}
+    now, at = (0, 0), 0
+    for day in days:
+        while at < len(marks) and marks[at][0].date() <= day:
+            now, at = marks[at][1], at + 1
+        found[day] = now
+    found[days[-1]] = _size(documents.read(path).text) if documents.exists(path) else (0, 0)
+    return found
+
+
+def _sizes(past: Past, path: DocPath, zone: tzinfo | None) -> Iterator[tuple[datetime, tuple[int, int]]]:
+    """How large the document was after each revision, as far as history holds it; the last one of each day counts."""
+    seen: set[date] = set()
+    try:
+        for revision in past.log(path, limit=_REVISIONS):
+            moment = revision.time.astimezone(zone)
+            if moment.date() not in seen:
+                seen.add(moment.date())
+                yield moment, _size(past.text_at(path, revision.id) or "")
+    except HomeError:
+        return
+
+
+def _size(text: str) -> tuple[int, int]:
+    bullets = [bullet for line in lines_of(text) if (bullet := bullet_of(line))]
+    return sum(bullet.is_point and bool(bullet.text) for bullet in bullets), len(text)

@@ -2,7 +2,7 @@
 
 Promise: an embedder is chosen by the configuration, else by the environment, and none is imported before it is chosen.
 The environment alone has keys, and one goes along only to the address it is for.
-Not here: the embedders themselves (`static`, `client`, `local`; for tests `anima.testing`), and where vectors are kept.
+Not here: the embedders themselves (`local`, `client`; for tests `anima.testing`), and where vectors are kept.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ HOSTS: Final = {
     ),
 }
 # Embedders that need no settings: module and class. The mock comes along for whoever tries things out.
-_PLAIN = {"static": ("anima.search.embed.static", "StaticEmbedder"), "mock": ("anima.testing.embedder", "MockEmbedder")}
+_PLAIN = {"static": ("anima.search.embed.local", "StaticEmbedder"), "mock": ("anima.testing.embedder", "MockEmbedder")}
 
 
 def open_embedder(name: str) -> Embedder | None:

@@ -1,8 +1,9 @@
-"""Vectors from a model on this machine: an ONNX file (onnxruntime, tokenizers) or a sentence-transformers folder.
+"""Vectors from a model on this machine: the small static one that comes along, an ONNX file, a sentence-transformers folder.
 
-Promise: nothing is downloaded and no code of a model's folder is run. A model is looked for in the folder that was
-named, in an installed package that carries it, and in the hub's cache on disk, in this order. The model is loaded at
-the first text.
+Promise: nothing is downloaded and no code of a model's folder is run. The static model's weights are mapped, so that a cold
+process pays little; a text's vector is the sum of its words', in linear time, and equal texts give equal vectors. Another
+model is looked for in the folder that was named, in an installed package that carries it, and in the hub's cache on disk,
+in this order, and loaded at the first text.
 Not here: choosing an embedder, caching vectors, prefixes put before texts, and servers (`client`).
 """
 
@@ -10,22 +11,112 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 import random
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, lru_cache
 from importlib import import_module
 from importlib.util import find_spec
+from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
 
 from anima.errors import BadConfig, MissingExtra, printable
+from anima.model import Purpose
 from anima.search.embed.client import Client, ClientLimits, Clock, Failure, Prefixes, prefixes_for
 
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
+PACKAGE: Final = "wordllama"
+WEIGHTS: Final = "weights/l2_supercat_256.safetensors"
+VOCABULARY: Final = "tokenizers/l2_supercat_tokenizer_config.json"
+LONGEST_WORD: Final = 48  # sub-words of a longer run are found in parts, which keeps any input linear
+WORDS_KEPT: Final = 200_000
+SPACE: Final = "▁"
+_NEVER: Final = 1 << 30
 
-    Matrix = NDArray[np.float32]
+Matrix = NDArray[np.float32]
+
+
+class StaticEmbedder:
+    """The model of the package. Keeps the vectors of words it has met; may be used from several threads."""
+
+    name = "static:l2_supercat:256"
+    is_remote = False
+
+    def __init__(self) -> None:
+        spec = find_spec(PACKAGE)  # looked up, not imported: importing it is slow
+        if spec is None or not spec.submodule_search_locations:
+            raise MissingExtra("static", "the embedder static")
+        folder = spec.submodule_search_locations[0]
+        self._weights = _mapped(os.path.join(folder, WEIGHTS))
+        self._vocabulary_path = os.path.join(folder, VOCABULARY)
+        self._vector = lru_cache(WORDS_KEPT)(self._sum)
+
+    @property
+    def dimension(self) -> int:
+        return int(self._weights.shape[1])
+
+    def embed(self, texts: Sequence[str], *, kind: Purpose) -> Matrix:
+        """Rows of length one; a text without any word gives zeros. Queries and documents are treated alike."""
+        total = np.zeros((len(texts), self.dimension), dtype=np.float32)
+        for at, text in enumerate(texts):
+            if words := text.split():
+                np.add.reduce([self._vector(word) for word in words], axis=0, out=total[at])
+        lengths = np.sqrt(np.einsum("ij,ij->i", total, total))[:, None]
+        return np.asarray(total / np.where(lengths > 0, lengths, 1), dtype=np.float32)
+
+    def word_vectors(self, words: Sequence[str]) -> Matrix:
+        found = [self._vector(word) for word in words]
+        return np.array(found, dtype=np.float32).reshape(len(words), self.dimension)
+
+    def close(self) -> None:
+        self._vector.cache_clear()
+
+    def _sum(self, word: str) -> Matrix:
+        return np.asarray(self._weights[self.sub_words(word)].astype(np.float32).sum(axis=0))
+
+    def sub_words(self, word: str) -> list[int]:
+        """The model's numbers for a word that follows a blank, by byte-pair merging: of all neighbours that make a known
+        piece together, the earliest learnt first."""
+        ids, marked, known = list[int](), SPACE + word, _vocabulary(self._vocabulary_path)
+        for start in range(0, len(marked), LONGEST_WORD):
+            parts = list(marked[start : start + LONGEST_WORD])
+            while len(parts) > 1:
+                ranks = [known.get(one + other, _NEVER) for one, other in pairwise(parts)]
+                best = min(range(len(ranks)), key=ranks.__getitem__)
+                if ranks[best] == _NEVER:
+                    break
+                parts[best : best + 2] = [parts[best] + parts[best + 1]]
+            for part in parts:
+                signs = [part] if part in known else [f"<0x{byte:02X}>" for byte in part.encode("utf-8", "replace")]
+                ids += [known[sign] for sign in signs]
+        return ids
+
+
+@cache
+def _vocabulary(path: str) -> dict[str, int]:
+    """Once in a process, however many homes are open in it."""
+    with open(path, encoding="utf-8") as file:
+        found: dict[str, int] = json.load(file)["model"]["vocab"]
+    return found
+
+
+def _mapped(path: str) -> NDArray[Any]:
+    """The one tensor of a safetensors file, mapped: eight bytes of length, a header in JSON, then the numbers."""
+    with open(path, "rb") as file:
+        size = int.from_bytes(file.read(8), "little")
+        header = json.loads(file.read(size))
+    tensor = header["embedding.weight"]
+    kind = {"F16": "<f2", "F32": "<f4"}[tensor["dtype"]]
+    return np.memmap(
+        path, dtype=kind, mode="r", offset=8 + size + tensor["data_offsets"][0], shape=tuple(tensor["shape"])
+    )
+
+
+# -- a model in a folder --------------------------------------------------------------------------------------------------
 
 DEFAULT_MODEL: Final = "all-MiniLM-L6-v2"
 
@@ -160,8 +251,6 @@ class _Machine(Client):
 
 def _sentence_transformer(folder: Path) -> Callable[[list[str]], Matrix]:
     """The sentence-transformers runtime, from a folder only, with safetensors only: no pickle is opened."""
-    import numpy as np
-
     library = import_module("sentence_transformers")
     import_module("transformers.utils.logging").disable_progress_bar()  # the terminal is not ours
     model = library.SentenceTransformer(
@@ -199,8 +288,6 @@ class _Onnx:
 
     def __call__(self, texts: list[str]) -> Matrix:
         """The rows of texts: those of like length are run together, a bounded number of tokens at once."""
-        import numpy as np
-
         read = self._tokenizer.encode_batch(texts)
         order = sorted(range(len(texts)), key=lambda at: len(read[at]))
         runs: list[list[Any]] = []
@@ -211,8 +298,6 @@ class _Onnx:
         return np.asarray(np.concatenate([self._run(run) for run in runs])[np.argsort(order)])
 
     def _run(self, run: list[Any]) -> Matrix:
-        import numpy as np
-
         for one in run:
             one.pad(max(1, len(run[-1])))
         given = {name: np.array([getattr(one, field) for one in run]) for name, field in _INPUTS.items()}
@@ -225,8 +310,6 @@ class _Onnx:
 
 def _pooled(states: Matrix, mask: NDArray[np.int64], pooling: str) -> Matrix:
     """One row per text from one row per token. Padding never counts."""
-    import numpy as np
-
     match pooling:
         case "cls":
             return np.asarray(states[:, 0])

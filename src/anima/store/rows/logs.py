@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Self
 
 from anima.errors import BadArguments, NoSuchSession, printable
-from anima.ledger.lines import MAX_LINE, last_line
+from anima.ledger import MAX_LINE, last_line
 from anima.model import DocPath
 from anima.store import LogState, Mend
 from anima.store.folder import MACHINE

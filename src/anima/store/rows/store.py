@@ -31,8 +31,7 @@ from anima.errors import (
     Refused,
     StaleWrite,
 )
-from anima.ledger.chain import Edit, Key, Ledger, Record
-from anima.ledger.proof import parse
+from anima.ledger import Edit, Key, Ledger, Record, parse
 from anima.ledger.provenance import Provenance
 from anima.model import Answer, Change, DocPath, Kind, Verdict, digest_of
 from anima.store import Batch, Mend, Whole, Written, never_whole
