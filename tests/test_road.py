@@ -313,7 +313,7 @@ def test_the_road_carries_out_only_what_the_gate_has_judged() -> None:
     assert {m for m, tree in MODULES.items() for call in calls(tree) if dotted(call.func).endswith(".configure")} == {
         "home.py",
         "web/settings.py",
-        "cli/channel.py",
+        "cli/agent.py",
     }
     assert any(dotted(call.func) == "judge" for call in calls(function("memory/write.py", "judge")))
     assert any(dotted(call.func) == "scan_added" for call in calls(function("memory/write.py", "judge")))

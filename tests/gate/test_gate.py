@@ -19,7 +19,8 @@ from hypothesis import strategies as st
 import anima.gate as gate
 from anima.config import GateConfig, Rule, load
 from anima.errors import BadArguments, BadConfig
-from anima.gate import (
+from anima.gate import flows_after, judge, may, suggest_rule
+from anima.gate.rules import (
     FLOWS,
     RATE_LIMIT,
     RULES,
@@ -28,12 +29,9 @@ from anima.gate import (
     GatePolicy,
     Situation,
     check_rules,
-    flows_after,
-    judge,
-    may,
-    suggest_rule,
+    covers,
+    read_glob,
 )
-from anima.gate.rules import covers, read_glob
 from anima.layout import Policy, Row
 from anima.layout.dialects import DIALECTS
 from anima.model import (

@@ -14,7 +14,7 @@ from mcp.shared.exceptions import MCPError
 from test_mcp import logged, run, said, sentence, text_of
 
 from anima import Home, Scope
-from anima.mcp.approvals import MOST_SHOWN, PLACE, decision, question
+from anima.mcp.server import MOST_SHOWN, PLACE, decision, question
 from anima.mcp.visits import IDLE, MOST_VISITS, SAME, Visitor, Visits, Wish
 from anima.testing import Clock
 from mcp import Client

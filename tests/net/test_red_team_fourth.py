@@ -19,7 +19,7 @@ from anima.agent.conversation import Conversation
 from anima.agent.lodging import Lodging
 from anima.agent.outside import offers
 from anima.model import OutsideServer
-from anima.sessions.outside import OpenCall
+from anima.sessions.hand import OpenCall
 from errand import Call, choose_script, outfitted
 
 READ: Call = ("errands__read_mail", {})

@@ -32,8 +32,8 @@ from anima import Home, Scope
 from anima.agent.conversation import asked_once
 from anima.agent.lodging import Lodging
 from anima.agent.models import Models
+from anima.cli.agent import begun
 from anima.cli.chat import _Chat
-from anima.cli.talk import begun
 from anima.errors import NoSuchSession
 from anima.testing import Clock
 from anima.testing.models import ModelServer, Spoken

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from anima import BadArguments, Home, Scope
 from anima.config import Binding
-from anima.sessions.routing import agent_for, narrowed, route_of
+from anima.sessions import agent_for, narrowed, route_of
 
 
 @pytest.mark.parametrize(

@@ -61,7 +61,7 @@ if TYPE_CHECKING:
     from pydantic_ai.toolsets import AbstractToolset
 
     from anima.agent.outside import OutsideTool
-    from anima.sessions.outside import OpenCall
+    from anima.sessions.hand import OpenCall
     from anima.sessions.session import Session
 
 pydantic_ai.BANNER_ENABLED = False

@@ -22,7 +22,7 @@ from anima.sessions.replay import Turn
 
 if TYPE_CHECKING:
     from anima.agent.delegates import Delegates
-    from anima.sessions.outside import OpenCall
+    from anima.sessions.hand import OpenCall
     from anima.sessions.session import Session
 
 ALONE = frozenset({Scope.CRON, Scope.HEARTBEAT, Scope.SUBAGENT})  # where nobody looks on

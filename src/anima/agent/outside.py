@@ -3,7 +3,7 @@
 Promise: no tool has the name of one of the home's, because two underscores stand in every name here and in none there;
 what is not on the owner's list of reading tools asks first, whatever a server says of itself. Descriptions are text from
 outside until the owner vouches for exactly them. A call never raises: whatever goes wrong is a sentence, and what a tool
-says is cut. Not here: connections (servers), who is asked and what is on record (conversation, sessions.outside).
+says is cut. Not here: connections (servers), who is asked and what is on record (conversation, sessions.hand).
 """
 
 from __future__ import annotations

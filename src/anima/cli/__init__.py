@@ -26,13 +26,9 @@ COMPLETE = "_ANIMA_COMPLETE"  # set by a shell that asks what could come next (l
 # Heading, then module and its commands. A new command needs its word here, and nothing else.
 GROUPS = {
     "Homes": {"home": "status init use open doctor config trust-home", "serve": "up", "tenant": "tenant"},
-    "Talk": {"chat": "chat", "talk": "say", "model": "model", "schedule": "schedule", "channel": "channel"},
+    "Talk": {"chat": "chat", "agent": "say model schedule channel"},
     "What the agent is told": {"prompt": "prompt identity files read"},
-    "Memory": {
-        "memory": "remember note write append edit move delete",
-        "review": "review",
-        "care": "forget tidy dream",
-    },
+    "Memory": {"memory": "remember note write append edit move delete review", "care": "forget tidy dream"},
     "Find": {"search": "search about index"},
     "Conversations": {"sessions": "sessions stats call"},
     "Look back": {"past": "why undo history diff restore audit"},

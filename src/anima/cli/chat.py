@@ -16,11 +16,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from anima.agent.chats import waiting
+from anima.cli.agent import CHANNEL, MODEL, SESSION, chosen, meant, quiet
 from anima.cli.command import AGENT, HOME, SET, command
-from anima.cli.memory import show_receipts
-from anima.cli.review import decided_call, show_noted
+from anima.cli.memory import decided_call, show_noted, show_receipts
 from anima.cli.show import console, counted, flat, inert, need_person, one_key, say, shortened, show_proposal, whisper
-from anima.cli.talk import CHANNEL, MODEL, SESSION, chosen, meant, quiet
 from anima.errors import HomeError
 from anima.model import Scope
 

@@ -2,9 +2,8 @@
 happens by a cron expression, is due in the user's timezone.
 
 Promise: nothing is promoted that was not asked for on several days, is junk, is known, is no longer so, or does not come
-from trusted words alone; the same material gives the same plan. Whoever asks when something is due gets the same answer;
-missed runs count as one. A wall time that a clock change leaves out runs once, when the gap ends; a wall time that comes
-twice runs the first time only. Hours given as `*` are real hours and follow no wall clock.
+from trusted words alone; the same material gives the same plan. Missed runs count as one. A wall time that a clock change
+leaves out runs once, when the gap ends; one that comes twice runs the first time only. Hours given as `*` are real hours.
 Not here: searching, which writes the recalls down (search), the sentences that are compared (text), the clock.
 """
 

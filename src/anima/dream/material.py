@@ -1,11 +1,10 @@
-"""What a sweep looks at and what a line is worth: tallies of recalls, scores and junk; and the values between gathering,
-planning and writing.
+"""What a sweep looks at, what a line is worth, and what was decided: tallies of recalls, scores, junk, and the values between
+gathering, planning and writing.
 
 Promise: pure and frozen. Tallies fold the ledger's `recall` records one by one, so that a sweep costs what is new since the
-last; only searches of the owner's own main sessions count, and the same question on the same day counts once. Each component
-of a score lies between 0 and 1 and can be shown; the presets `nexo` and `openclaw` have the numbers of those systems.
-`why_junk` names the sort by shape, whatever the language, in linear time (tables/junk.toml). A SweepPlan says for each line
-where it came from and why it is there; a model's operations could take the place of `promotions`, `retirements` and `moves`.
+last; only searches of the owner's own main sessions count, and the same question on the same day counts once. Components of
+a score lie between 0 and 1 and can be shown. `why_junk` names the sort by shape, in linear time (tables/junk.toml). A
+SweepPlan says for each line where it came from and why it is there.
 Not here: which line a digest belongs to (sweep), how lasting a sentence is (text), what else keeps a line out (plan).
 """
 
@@ -262,7 +261,6 @@ def why_junk(text: str) -> str | None:
 
 
 # -- what a sweep looks at, and what it decided -------------------------------------------------------------------------
-
 
 Figures = tuple[float, int, int]  # score, recalls, days
 BUDGET = 10_000  # characters of MEMORY.md, below what a prompt shows of it

@@ -1,10 +1,16 @@
-"""Serving: the protocol's requests, answered through a visit's session.
+"""Serving: the protocol's requests, answered through a visit's session; and a change that waits, put to the person at the client.
 
 Promise: one answer for what is not there and what is not yours; whatever goes wrong inside is a neutral sentence for
 the caller and a traceback on standard error. Standard output belongs to the protocol. Over HTTP, a request with a foreign
 Host, a foreign Origin or the marks of another site is turned away before anything is looked up, and one without a
 credential after that; who a credential is, is asked anew for every request, so one that was taken back is gone at once.
-Not here: which session a request goes through (visits), keeping credentials (whoever mounts this).
+
+Whoever asks never answers, so nobody is asked but at a server that the owner started on standard streams with a flag that
+says so; asked only in a session with the owner alone, only for what the gate would take a yes to from there (never an
+identity file), only where nothing dangerous was found and the whole diff can be shown; the text shown is inert and cannot
+leave its frame; the yes is bound to the content that was shown. An answer is no proof of a person, so the ledger says that
+it came this way.
+Not here: which session a request goes through (visits), keeping credentials (whoever mounts this), judging and writing.
 """
 
 from __future__ import annotations
@@ -16,7 +22,7 @@ import signal
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
-from typing import Any, TypeVar, cast
+from typing import Any, Literal, TypeVar, cast
 
 import mcp_types as types
 from anyio import BrokenResourceError
@@ -34,9 +40,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from anima import BadArguments, HomeError, NotFound, Proposal, __version__
+from anima import BadArguments, Home, HomeError, NotFound, Proposal, Severity, __version__
 from anima.errors import for_a_model
-from anima.mcp import approvals, shapes
+from anima.mcp import shapes
 from anima.mcp.visits import Answer, Visit, Visitor, Visits, Wish
 
 log = logging.getLogger("anima.mcp")
@@ -123,48 +129,47 @@ class _Desk:
     async def _called(self, ctx: Context, params: types.CallToolRequestParams) -> Called:
         wish = wish_of(ctx, params)
         # Whoever asks never answers: what a client says of itself comes second to what the owner said at the start.
-        asks = self._approve_here and approvals.can_ask(
+        asks = self._approve_here and can_ask(
             ctx.session.client_capabilities, version=ctx.protocol_version, can_send=ctx.session.can_send_request
         )
 
         def call(visit: Visit) -> tuple[Answer, Proposal | None]:
             answer = visit.call(wish)
-            return answer, approvals.to_ask(visit, answer) if asks else None
+            return answer, to_ask(visit, answer) if asks else None
 
         answer, waiting = await self._with_visit(ctx, call)
         if waiting is None:
             return shapes.answered(answer)
-        form = approvals.question(waiting)
+        form = question(waiting)
         if ctx.protocol_version in MODERN_PROTOCOL_VERSIONS:
-            asked: dict[str, Any] = {approvals.QUESTION: types.ElicitRequest(params=form)}
+            asked: dict[str, Any] = {QUESTION: types.ElicitRequest(params=form)}
             return types.InputRequiredResult(input_requests=asked, request_state=f"{waiting.id} {waiting.content}")
         result = None
         with suppress(MCPError, ValueError):  # an answer that cannot be had leaves the change where it is, waiting
             result = await ctx.session.elicit_form(form.message, form.requested_schema, ctx.request_id)
-        return await self._decided(ctx, wish, answer, waiting.content, approvals.decision(result))
+        return await self._decided(ctx, wish, answer, waiting.content, decision(result))
 
     async def _resumed(self, ctx: Context, params: types.CallToolRequestParams) -> Called:
         """The second round of the stateless era. The state is ours: the boundary has unsealed it."""
         proposal, _, content = (params.request_state or "").partition(" ")
         answer: Answer = {"status": "pending", "path": "", "proposal": proposal, "findings": []}
         answer |= {"rule": None, "revision": None}
-        waiting = await self._with_visit(ctx, lambda visit: approvals.to_ask(visit, answer))
+        waiting = await self._with_visit(ctx, lambda visit: to_ask(visit, answer))
         if waiting is not None:
             answer |= {"path": waiting.path.text, "rule": waiting.rule, "reason": waiting.why}
             answer["review"] = f"the owner decides: anima review {proposal}"
-        said = (params.input_responses or {}).get(approvals.QUESTION)
-        decided = approvals.decision(said) if self._approve_here else "later"
+        said = (params.input_responses or {}).get(QUESTION)
+        decided = decision(said) if self._approve_here else "later"
         return await self._decided(ctx, wish_of(ctx, params), answer, content, decided)
 
     async def _decided(
-        self, ctx: Context, wish: Wish, answer: Answer, content: str, decided: approvals.Decision
+        self, ctx: Context, wish: Wish, answer: Answer, content: str, decided: Decision
     ) -> types.CallToolResult:
         if decided == "later":
             return shapes.answered(answer)
 
-        decide = partial(approvals.decide, self._who(ctx).home, answer, content, decided)
-        proposal = str(answer["proposal"])
-        return shapes.answered(await self._with_visit(ctx, lambda visit: visit.decided(wish, proposal, decide)))
+        proposal, deed = str(answer["proposal"]), partial(decide, self._who(ctx).home, answer, content, decided)
+        return shapes.answered(await self._with_visit(ctx, lambda visit: visit.decided(wish, proposal, deed)))
 
     # -- documents ------------------------------------------------------------------------------------------------------
 
@@ -339,3 +344,83 @@ def asgi_app(
     """
     local = [form for name in LOOPBACK for form in (name, f"{name}:*")]
     return McpEndpoint(who, hosts=[*local, *hosts], origins=[*(f"http://{form}" for form in local), *origins])
+
+
+# -- asking the person, by a form of the host's -------------------------------------------------------------------------
+
+
+PLACE = "elicitation"
+QUESTION = "approve"
+MOST_SHOWN = 4_000
+SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "approve": {
+            "type": "boolean",
+            "title": "Approve this change",
+            "description": "Yes writes exactly what is shown; no removes the proposal.",
+            "default": False,
+        }
+    },
+    "required": ["approve"],
+}
+Decision = Literal["yes", "no", "later"]
+
+
+def can_ask(capabilities: types.ClientCapabilities | None, *, version: str, can_send: bool) -> bool:
+    """Whether a form can reach a person. A bare `elicitation` means forms; one that only has addresses does not."""
+    asked = capabilities.elicitation if capabilities is not None else None
+    if asked is None or (asked.form is None and asked.url is not None):
+        return False
+    return version in MODERN_PROTOCOL_VERSIONS or can_send
+
+
+def to_ask(visit: Visit, answer: Answer) -> Proposal | None:
+    """The proposal behind a `pending` answer, if it may be decided at the client."""
+    if answer.get("status") != "pending" or not visit.session.listener.sees_all:
+        return None
+    try:
+        waiting = visit.visitor.home.inbox.approvable(str(answer.get("proposal")), approver=PLACE)
+    except NotFound:
+        return None
+    if waiting is None or len(waiting.diff) > MOST_SHOWN:
+        return None
+    return None if any(found.severity >= Severity.DANGER for found in waiting.findings) else waiting
+
+
+def question(waiting: Proposal) -> types.ElicitRequestFormParams:
+    first = waiting.changes[0]
+    lines = [f"The agent wants to change {_inert(first.path.text)}; it waits because {waiting.why}."]
+    if first.taint:
+        lines.append(f"It was written after reading text from: {', '.join(sorted(first.taint))}.")
+    if first.reason:
+        lines.append(f"The agent's reason: {_inert(first.reason)}")
+    lines += [f"The scan saw, in line {found.line}: {_inert(found.message)}" for found in waiting.findings[:10]]
+    lines += [f"Proposal {waiting.id}, exactly:", *(f"| {_inert(line)}" for line in waiting.diff.splitlines())]
+    return types.ElicitRequestFormParams(message="\n".join(lines), requested_schema=SCHEMA)
+
+
+def _inert(text: str) -> str:
+    """Text on one line that cannot turn a direction, move a cursor or hide."""
+    return "".join(c if c.isprintable() or c == "\t" else f"⟨U+{ord(c):04X}⟩" for c in text)
+
+
+def decision(result: object) -> Decision:
+    """Only a form that was sent off with a plain true is a yes."""
+    if not isinstance(result, types.ElicitResult) or result.action != "accept":
+        return "later"
+    said = (result.content or {}).get("approve")
+    return "yes" if said is True else "no" if said is False else "later"
+
+
+def decide(home: Home, answer: Answer, content: str, decided: Decision) -> Answer:
+    """What became of a proposal after the person said yes or no."""
+    proposal = str(answer["proposal"])
+    kept = {name: value for name, value in answer.items() if name not in ("reason", "review", "repeated")}
+    if decided == "no":
+        home.inbox.deny(proposal)
+        return kept | {"status": "refused", "rule": "owner", "reason": "the owner said no to it"}
+    receipt = home.inbox.approve(proposal, approver=PLACE, content=content)[0]
+    if receipt.status != "written":
+        return answer
+    return kept | {"status": "written", "rule": receipt.rule, "revision": receipt.revision and receipt.revision[:12]}

@@ -22,7 +22,7 @@ from datetime import datetime, timedelta
 from typing import Any, Literal
 
 from anima.errors import BadArguments, BadPath, Damaged, NoSuchProposal, Refused, refuse_newer
-from anima.gate import APPROVAL_PLACES, CHANNEL
+from anima.gate.rules import APPROVAL_PLACES, CHANNEL
 from anima.gate.scan import scan_text
 from anima.ledger import Key, Ledger
 from anima.model import Actor, Change, DocPath, Finding, Kind, Origin, Scope, Severity

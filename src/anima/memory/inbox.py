@@ -15,8 +15,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from anima.errors import BadArguments, Damaged, HomeError, NoSuchProposal, StaleWrite, printable
-from anima.gate import Situation
-from anima.gate.rules import file_policy
+from anima.gate.rules import Situation, file_policy
 from anima.layout import Policy
 from anima.memory import Proposal
 from anima.memory.unreviewed import FOLDER, Noted, without

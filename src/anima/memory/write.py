@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 
 from anima.config import FILE, load
 from anima.errors import BadArguments, BadText, HomeError, NoSuchDocument, Refused
-from anima.gate import GatePolicy, Situation, judge
-from anima.gate.rules import said, untrusted
+from anima.gate import judge
+from anima.gate.rules import GatePolicy, Situation, said, untrusted
 from anima.layout.listener import layer_at
 from anima.memory import FIRST, LIFETIME, MOST_PER_SESSION, Proposal, Proposals, WaitingCalls, content_of
 from anima.memory.forgotten import ForgottenList

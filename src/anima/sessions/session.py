@@ -21,13 +21,12 @@ from anima.errors import BadArguments, HomeError, NoSuchSession, for_a_model
 from anima.layout.listener import Listener, Sight, is_groups, place_of
 from anima.layout.trust import ReadOutside, served
 from anima.model import Access, Change, Complete, DocPath, Kind, Nights, Origin, Scope, Seen
+from anima.sessions import CHATS, agent_for, narrowed, route_of
 from anima.sessions.calls import Calling, framed, is_others
 from anima.sessions.flush import SIZE, Flushed, Flushing, Pressure, Said
-from anima.sessions.hand import Guest, Hand, Rooms
-from anima.sessions.outside import OpenCall, OutsideCalls, no
+from anima.sessions.hand import Guest, Hand, OpenCall, OutsideCalls, Rooms, no
 from anima.sessions.record import Transcript, redaction, stamp
 from anima.sessions.replay import Header, Turn
-from anima.sessions.routing import CHATS, agent_for, narrowed, route_of
 from anima.sessions.tools import Format, Tool, chosen, tool_calls, tools_for
 from anima.sessions.transcripts import Transcripts
 from anima.site import Site, first_agent

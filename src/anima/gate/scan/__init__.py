@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from anima.gate.scan import encoded, hidden, orders
+from anima.gate.scan import hidden, orders
 from anima.gate.scan.hidden import find_hidden as find_hidden
 from anima.gate.scan.hidden import reveal as reveal
 from anima.gate.scan.orders import FRAME_NAMES as FRAME_NAMES
@@ -62,8 +62,8 @@ def _carried(text: str) -> Iterator[Sighting]:
             inside = f"hidden {hidden.NAMES[spot.kind]}"
             yield from (span.moved(spot.start, spot.end, inside=inside) for span in _plain(spot.decoded or ""))
         yield from (_unread(spot.start, spot.end) for spot in decoded[CARRIERS : CARRIERS + 1])
-    for blob in encoded.blobs(text):
-        if blob.kind == encoded.UNREAD:
+    for blob in hidden.blobs(text):
+        if blob.kind == hidden.UNREAD:
             yield _unread(blob.start, blob.end)
             continue
         message = f"text in {blob.kind}" if blob.whole else f"text in {blob.kind}; only its first part was decoded"
@@ -74,4 +74,4 @@ def _carried(text: str) -> Iterator[Sighting]:
 
 def _unread(start: int, end: int) -> Sighting:
     message = "too much encoded text; from here on it was not read"
-    return Sighting(start, end, encoded.UNREAD, Severity.WARN, "", message)
+    return Sighting(start, end, hidden.UNREAD, Severity.WARN, "", message)

@@ -1,0 +1,393 @@
+"""Commands of the agent that speaks: say model schedule channel. One turn for scripts; which model answers; what the agent does by
+itself; where else people talk with it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager, nullcontext
+from dataclasses import asdict, replace
+from typing import TYPE_CHECKING
+
+import click
+
+from anima.agent import PRACTICE
+from anima.cli.command import AGENT, HOME, JSON, Reply, argument, command, flag, is_owner, need_trust, option
+from anima.cli.sessions import listed_as
+from anima.cli.show import counted, flat, inert, need_person, patient, whisper
+from anima.errors import BadArguments, Refused
+from anima.model import Scope
+
+if TYPE_CHECKING:
+    from anima import Home, Session
+    from anima.agent.conversation import Answered, Happening
+    from anima.agent.models import Models
+    from anima.agent.rituals import Rituals
+    from anima.connect.channels.accounts import Account
+
+CHANNEL = "chat"
+MODEL = option("--model", metavar="NAME", help="A model of anima model, for this once.")
+SESSION = option(
+    "--session", metavar="ID", help="Go on with this conversation, or the beginning of its id; `last` for the latest."
+)
+
+
+@command(
+    argument("text", help="What to say; - reads it from standard input."),
+    SESSION,
+    MODEL,
+    AGENT,
+    HOME,
+    JSON,
+)
+def say(home: Home, text: str, session: str | None, model: str | None, as_owner: bool) -> Reply:
+    """Say something to the agent and print its answer. A new conversation, unless --session names one.
+
+    On a pipe or in a script it counts as said by an agent whose conversation nobody saw, unless you say --as-owner.
+
+    \b
+    anima say "what do you know about the boat?"
+    anima say "and where is it?" --session last
+    cat report.txt | anima say - --model openai:gpt-5 --json
+    """
+    said = sys.stdin.read() if text == "-" else text
+    if not said.strip():
+        raise BadArguments("there is nothing to say", hint='anima say "hello"')
+    if not said.isascii() and said.encode("utf-8", "replace").decode() != said:
+        raise BadArguments("what is said holds half a character (a lone surrogate)", hint="write it as UTF-8")
+    models, name = chosen(home, model)
+    with begun(home, session, name, is_clean=is_owner(as_owner)) as talk:
+        with nullcontext() if name == PRACTICE else patient(f"{name} is thinking"):
+            answer = asyncio.run(_turn(talk, models, name, said))
+        waiting = [each.id for each in home.inbox.all() if each.session == talk.id]
+        value = {"session": talk.id, "model": name, "text": answer.text, "calls": answer.calls, "early": answer.early}
+        value |= {"tokens": {"input": answer.input_tokens, "output": answer.output_tokens}, "waiting": waiting}
+
+    def show() -> None:
+        sys.stdout.write(inert(answer.text).rstrip("\n") + "\n")
+        if waiting:
+            whisper(f"anima: waits for you: {', '.join(waiting)}; anima review shows it")
+
+    return Reply(value, show)
+
+
+def chosen(home: Home, name: str | None) -> tuple[Models, str]:
+    """The user's models, and the name of the one that is meant. Raises MissingExtra and BadArguments."""
+    from anima.agent import need_chat
+    from anima.agent.models import Models
+
+    need_chat()
+    need_trust(home, may_ask=True)
+    models = Models.of(home)
+    return models, models.choice(name).name
+
+
+def meant(home: Home, id: str) -> str:
+    """The id of a conversation of the owner's own: in one with somebody else they would speak as that person."""
+    own = home.sessions.asker(home.site.listener(Scope.MAIN))
+    rows = home.sessions.list(replace(own, scopes=frozenset({str(Scope.MAIN)})))
+    return listed_as([row for row in rows if id != "last" or row.source_plugin == CHANNEL], id).id
+
+
+@contextmanager
+def begun(home: Home, id: str | None, model: str, *, is_clean: bool) -> Iterator[Session]:
+    """A conversation, begun or taken up; left open for whoever goes on with it."""
+    if id is not None:
+        session = home.resume(meant(home, id), model=model)
+        if not is_clean and session.guest is None:
+            session.leave()
+            raise Refused(
+                "this conversation is the owner's, and nobody is at a terminal; nothing was said",
+                rule="terminal",
+                hint="leave --session out, or say --as-owner if you are the owner",
+            )
+    else:
+        guest = None if is_clean else ("anima say", "")
+        session = home.sessions.begin(scope=Scope.MAIN, channel=CHANNEL, model=model, guest=guest)
+    try:
+        yield session
+        session.flush("said")
+    finally:
+        session.leave()
+
+
+def gone_on(home: Home, id: str) -> None:
+    """Lets a conversation go on whose calls the owner decided; what is said then goes beside, on standard error."""
+    if home.sessions.get(id).scope != Scope.MAIN or home.sessions.get(id).layer:
+        whisper("anima: it is made when that conversation goes on")
+        return
+    models, name = chosen(home, None)
+    with begun(home, id, name, is_clean=True) as talk:
+        answer = asyncio.run(_turn(talk, models, name, ""))
+    whisper(inert(answer.text).rstrip("\n"))
+
+
+async def _turn(session: Session, models: Models, name: str, text: str) -> Answered:
+    from anima.agent.conversation import Conversation
+
+    async with Conversation(session, models.named(name), heard=_told, made=models.named) as conversation:
+        return await conversation.turn(text)
+
+
+def _told(what: Happening) -> None:
+    """Calls as quiet lines, beside the answer."""
+    if what.kind == "tool":
+        whisper(quiet(what))
+    elif what.kind == "compaction":
+        whisper(f"· the conversation was shortened: {what.text}")
+    elif what.kind == "notice":
+        whisper(f"· {flat(what.text)}")
+
+
+def quiet(what: Happening) -> str:
+    """A call on one line."""
+    given = ", ".join(f"{key}: {value}" for key, value in what.data.items() if value not in ("", None))
+    return f"· {flat(what.name)}  {flat(' '.join(given.split()))[:100]}"
+
+
+@command(
+    argument(
+        "name",
+        metavar="NAME",
+        default=None,
+        help="A model such as openai:gpt-5, anthropic:NAME, ollama:NAME; or practice.",
+    ),
+    option("--url", metavar="URL", help="Ask it at this address, of a server that speaks as OpenAI or Anthropic does."),
+    flag(
+        "--key",
+        help="Ask for a key without showing it, or read it from standard input; it is kept for this address alone.",
+    ),
+    flag("--test", help="Say hello to it."),
+    flag("--remove", help="Take it off the list, with its key."),
+    HOME,
+    JSON,
+    owners=lambda given: bool(given["name"]),
+)
+def model(home: Home, name: str | None, url: str | None, key: bool, test: bool, remove: bool) -> Reply:
+    """Show which model answers, choose another, or test it. Without one, practice answers: a small program that follows
+    plain sentences.
+
+    \b
+    anima model                         what there is, and which is used
+    anima model openai:gpt-5            use it; a key in OPENAI_API_KEY is used from then on
+    anima model anthropic:NAME --key    use it with a key you type in
+    anima model openai-chat:qwen3 --url http://127.0.0.1:8080/v1
+    anima model --test                  say hello to the one that is used
+    anima model practice                back to the small program
+    """
+    from anima.agent import PRACTICE, need_chat
+    from anima.agent.models import Models
+
+    models = Models.of(home)
+    if name is None and (url or key or remove):
+        raise BadArguments("say which model is meant", hint="anima model NAME --url URL")
+    if remove:
+        models.forget(name or "")
+    elif name is not None:
+        models.use(name, url=url or "", key=typed() if key else "", ask=typed if sys.stdin.isatty() else None)
+    said = ""
+    if test:
+        need_chat()
+        said = _tested(models)
+    used = models.choice()
+    value = {"used": used, "models": models.all(), "offers": [each[0] for each in models.offers()]}
+    return Reply(
+        value | ({"said": said} if test else {}),
+        [*_models_shown(models, PRACTICE), *([f"it says: {flat(said)}"] if test else [])],
+    )
+
+
+def typed(what: str = "Key") -> str:
+    """A secret: typed without being shown, or a line of what is piped in."""
+    if not sys.stdin.isatty():
+        return sys.stdin.readline().strip()
+    return str(click.prompt(f"{what} (not shown)", hide_input=True, err=True, default="", show_default=False)).strip()
+
+
+def _models_shown(models: Models, practice: str) -> list[str]:
+    lines = []
+    for each in models.all():
+        about = "a small program in place of a model" if each.name == practice else f"{each.url}, key: {each.key}"
+        lines.append(f"{'*' if each.used else ' '} {flat(each.name)}  ({flat(about)})")
+    for variable, service in models.offers():
+        lines.append(f"There is a key in {variable}, which nobody uses. To use it: anima model {service}:NAME")
+    return lines
+
+
+def _tested(models: Models) -> str:
+    import asyncio
+
+    from anima.agent.conversation import asked_once
+
+    with patient("asking the model"):
+        return asyncio.run(asked_once(models.made(models.choice()), "Say hello in one short sentence."))
+
+
+_SCHEDULE_VERBS = ("on", "off", "run", "pause", "resume")
+
+
+@command(
+    argument("verb", default=None, help="on, off, run, pause or resume; without one, what there is."),
+    argument("name", default=None, help="A ritual: heartbeat, boot, or a page of routines/."),
+    flag("--yes", help="Do not ask."),
+    AGENT,
+    HOME,
+    JSON,
+    owners=lambda given: bool(given["verb"]),
+)
+def schedule(home: Home, verb: str | None, name: str | None, yes: bool) -> Reply:
+    """Show what the agent does by itself and when, or switch it on or off. It is off until you switch it on, and runs
+    where the home is served (anima up).
+
+    HEARTBEAT.md says what to look after now and then; a page routines/NAME.md, what to do at a time or when a document is new;
+    BOOT.md, what a start asks for. What they tell comes to you alone.
+
+    \b
+    anima schedule                 what there is, when each runs next, and today's tokens
+    anima schedule on              what a day would cost, then on
+    anima schedule run weekly      one run, now
+    anima schedule pause weekly
+    anima schedule off
+    """
+    from anima.agent import need_chat
+
+    need_chat()
+    from anima.agent.rituals import Rituals
+
+    rituals = Rituals(home)
+    if verb is not None and verb not in _SCHEDULE_VERBS:
+        raise BadArguments(f"{verb!r} is none of {', '.join(_SCHEDULE_VERBS)}", hint="anima schedule on")
+    if verb in ("run", "pause", "resume") and not name:
+        raise BadArguments(f"say which ritual: anima schedule {verb} NAME", hint="anima schedule lists them")
+    if verb == "run":
+        need_trust(home, may_ask=True)
+        with patient(f"{name} runs"):
+            done = rituals.run(name or "")
+        return Reply(
+            done, f"{done.status}: {inert(done.text)}" if done.text else f"{done.status}, {done.tokens} tokens"
+        )
+    if verb == "on":
+        need_trust(home, may_ask=True)
+        cost = rituals.estimate()
+        whisper(
+            f"About {counted(cost.runs, 'run')} and {cost.tokens:,} tokens a day for prompts alone; never more than {cost.most:,}."
+        )
+        if not yes and sys.stdin.isatty():
+            click.confirm("Switch it on?", abort=True, err=True)
+        rituals.switch(on=True)
+    elif verb == "off":
+        rituals.switch(on=False)
+    elif verb:
+        rituals.pause(name or "", paused=verb == "pause")
+    return Reply(*_schedule_shown(rituals))
+
+
+def _schedule_shown(rituals: Rituals) -> tuple[dict[str, object], list[str]]:
+    from anima.agent.schedule import next_run
+
+    state, (pages, wrong) = rituals.state(), rituals.pages()
+    now, zone = rituals.now(), rituals.zone()
+    cost = rituals.estimate()
+    spent = state.spent if state.day == now.date().isoformat() else 0
+    how = "stopped" if state.on and state.stopped else "on" if state.on else "off"
+    lines = [f"The schedule is {how}; {spent:,} of {cost.most:,} tokens are spent today."]
+    if how == "stopped":
+        lines.append(f"It was stopped: {flat(state.stopped)}. To go on: anima schedule on")
+    rows = []
+    for each in pages:
+        ran, at = state.ran.get(each.name), next_run(each, state, now, zone)
+        rows.append(
+            {"name": each.name, "when": each.when, "next": at, "paused": each.name in state.paused}
+            | (asdict(ran) if ran else {})
+        )
+        coming = "paused" if each.name in state.paused else f"next {at.astimezone(now.tzinfo):%a %H:%M}" if at else ""
+        last = f"last {ran.last[:16]}: {flat(ran.outcome)}" if ran and ran.last else ""
+        lines.append(
+            "  ".join(filter(None, (f"{flat(each.name):<16}", flat(each.when), coming if how == "on" else "", last)))
+        )
+    if not pages:
+        lines.append("No page asks for anything: HEARTBEAT.md is empty, and routines/ has no page.")
+    lines += [f"cannot run: {flat(each)}" for each in wrong]
+    value: dict[str, object] = {"on": state.on, "stopped": state.stopped, "spent": spent, "most": cost.most}
+    return value | {"estimate": cost, "rituals": rows, "wrong": wrong}, lines
+
+
+_CHANNEL_VERBS = ("on", "off", "run")
+
+
+@command(
+    argument("name", default="telegram", help="Which channel; there is telegram."),
+    argument("verb", default=None, help="on, off, or run until Ctrl-C; without one, how it stands."),
+    flag("--token", help="Ask for the bot's token without showing it, or read it from standard input."),
+    option("--url", metavar="URL", help="A server of your own that speaks as the channel's does."),
+    option("--owner", metavar="ID", help="Your own id there: whoever writes with it is you."),
+    flag("--remove", help="Take the account away, with its token."),
+    HOME,
+    JSON,
+    owners=lambda given: any(given[each] for each in ("verb", "token", "url", "owner", "remove")),
+)
+def channel(
+    home: Home, name: str, verb: str | None, token: bool, url: str | None, owner: str | None, remove: bool
+) -> Reply:
+    """Show whether people can talk with the agent on Telegram, or switch that on or off. It is off until you switch it on,
+    and runs where the home is served (anima up), or with run.
+
+    Alone with you it is your own conversation; anybody else has a memory of their own, and so has each group.
+
+    \b
+    anima channel telegram --token     the token that BotFather gave you
+    anima channel telegram --owner 4711
+    anima channel telegram on
+    anima channel                      how it stands
+    """
+    from anima.connect.channels.accounts import Account, Accounts
+    from anima.connect.channels.telegram import Telegram
+
+    accounts = Accounts(home)
+    if verb is not None and verb not in _CHANNEL_VERBS:
+        raise BadArguments(f"{verb!r} is none of {', '.join(_CHANNEL_VERBS)}", hint="anima channel telegram on")
+    before = accounts.get(name)
+    account = Account() if remove else before
+    if token or url is not None:
+        secret = typed("Token") if token else account.token
+        account = account._replace(token=secret, url=account.url if url is None else url, stopped="")
+        Telegram(account.token, url=account.url)  # says what is wrong with them
+    if owner is not None:
+        need_person("who the owner is, is said at a terminal or on the page", hint="anima channel telegram --owner ID")
+        home.configure("owner", list(dict.fromkeys([*home.config.owner, f"{name}:{owner}"])))
+        whisper("a home that is served already takes it up when it is started anew")
+    if verb in ("on", "run"):
+        need_trust(home, may_ask=True)
+        if not account.token:
+            raise BadArguments(f"there is no token for {name}", hint=f"anima channel {name} --token")
+    if verb in ("on", "off"):
+        account = account._replace(on=verb == "on", stopped="")
+    if account != before:
+        accounts.put(name, account)
+    if verb == "run":
+        _run(home, name)
+    return Reply({"channel": name, "on": account.on, "stopped": account.stopped}, _channel_shown(home, name, account))
+
+
+def _run(home: Home, name: str) -> None:
+    from anima.agent.chats import Chats
+    from anima.connect.channels.accounts import attend
+
+    whisper(f"{name}: until Ctrl-C")
+    with closing(Chats(home)) as chats:
+        attend(home, chats, name, threading.Event())
+    whisper("another process is there, or it was switched off")
+
+
+def _channel_shown(home: Home, name: str, account: Account) -> list[str]:
+    owners = [each for each in home.config.owner if each.startswith(f"{name}:")]
+    how = "has no token" if not account.token else f"stopped: {account.stopped}" if account.stopped else None
+    lines = [f"{flat(name)} {flat(how or ('is on' if account.on else 'is off'))}."]
+    you = ", ".join(map(flat, owners)) or "nobody there yet: write to the bot, which says what to set"
+    lines.append(f"You are {you}.")
+    others = home.config.channels
+    lines.append(f"Answered beside you: {others.others}; for at most {others.day_tokens:,} tokens a day.")
+    return lines
