@@ -44,14 +44,13 @@ ROOMS: dict[str, set[str]] = {
     "backup": DAILY | {"memory"},
     "upkeep": DAILY | {"memory", "search"},
     "home": HOME,
-    "folders": HOME,
     "compat": HOME,
     "aio": {"home"},
     "agent": GROUND | {"layout", "store", "memory", "prompt", "sessions", "dream", "home"},
-    "connect": GROUND | {"layout", "search", "home", "folders", "agent"},
+    "connect": GROUND | {"layout", "search", "home", "agent"},
     "mcp": {"errors", "model", "home", "agent"},
-    "web": {"errors", "model", "home", "folders", "agent", "connect"},
-    "cli": {"errors", "model", "home", "folders", "agent", "connect", "web", "mcp"},
+    "web": {"errors", "model", "home", "agent", "connect"},
+    "cli": {"errors", "model", "home", "agent", "connect", "web", "mcp"},
     "start": {"cli", "connect"},
     "testing": HOME | {"connect"},
 }
@@ -77,8 +76,7 @@ WORLDLY = (
     "random.",
 )
 MAY_ASK_THE_WORLD = {
-    "home.py": "the one place where clock, dice and environment come in",
-    "folders.py": "the same for what needs no open home",
+    "home/": "the one place where clock, dice and environment come in",
     "cli/": "a face: it runs in somebody's shell",
     "web/tokens.py": "tokens and one-time codes must not be guessable",
     "connect/hook.py": "a host starts it",

@@ -14,7 +14,7 @@ import pytest
 import shape
 
 CEILINGS = {
-    "(top)": 3_090,
+    "(top)": 2_300,
     "agent": 3_340,
     "backup": 2_260,
     "cli": 4_760,
@@ -22,6 +22,7 @@ CEILINGS = {
     "dream": 2_850,
     "forget": 930,
     "gate": 2_550,
+    "home": 800,
     "layout": 1_130,
     "ledger": 970,
     "mcp": 810,
@@ -122,7 +123,7 @@ def test_the_longest_chain_goes_down_and_counts_a_circle_once(tree: Path) -> Non
 
 
 def test_a_home_is_counted_where_a_function_below_it_takes_one(tree: Path) -> None:
-    assert places(tree, "functions below home.py that take a Home") == ("memory/write.py:7 keep",)
+    assert places(tree, "functions below home that take a Home") == ("memory/write.py:7 keep",)
 
 
 def test_a_class_name_in_two_rooms_is_counted_and_those_of_testing_are_not(tree: Path) -> None:

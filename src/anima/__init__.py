@@ -32,10 +32,10 @@ if TYPE_CHECKING:
     from anima.errors import NotFound as NotFound
     from anima.errors import Refused as Refused
     from anima.errors import StaleWrite as StaleWrite
-    from anima.folders import doctor as doctor
-    from anima.folders import restore as restore
     from anima.forget import Forgetting as Forgetting
     from anima.home import Home as Home
+    from anima.home.folders import doctor as doctor
+    from anima.home.folders import restore as restore
     from anima.ledger.provenance import Source as Source
     from anima.memory import Proposal as Proposal
     from anima.memory.inbox import ForReview as ForReview
@@ -90,7 +90,7 @@ _HOMES = {
         "NoSuchHome NoSuchProposal NoSuchRevision NotFound Refused StaleWrite"
     ),
     "anima.forget": "Forgetting",
-    "anima.folders": "doctor restore",
+    "anima.home.folders": "doctor restore",
     "anima.home": "Home",
     "anima.model": "Actor DocPath Document Entry Finding Origin Receipt Remark Runtime Scope Severity",
     "anima.backup.export": "Exported",

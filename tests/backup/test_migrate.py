@@ -13,7 +13,7 @@ import pytest
 from anima import Home, Scope
 from anima.cli import run
 from anima.errors import Damaged, Refused
-from anima.folders import migrate
+from anima.home.folders import migrate
 from owning import as_owner
 
 
@@ -100,7 +100,7 @@ def test_what_differs_afterwards_is_said(tmp_path: Path) -> None:
 
 _MOVE = """
 import os, sys
-from anima import folders
+from anima.home import folders
 steps = [0]
 def progress(done, total):
     steps[0] += 1

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from anima.cli import run
-from anima.folders import fleet
+from anima.home.folders import fleet
 from anima.store.rows.fleet import Fleet
 from conftest import Cluster
 

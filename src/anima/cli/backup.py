@@ -290,7 +290,7 @@ def migrate(source: str, target: str, home: str | None) -> Reply:
     anima migrate file:~/aria.db postgresql://anima_app@db/anima#acme
     anima migrate postgresql://anima_app@db/anima#acme ~/aria-again
     """
-    from anima import folders
+    from anima.home import folders
 
     if home is not None:
         raise BadArguments("migrate takes both places by name: anima migrate FROM TO")

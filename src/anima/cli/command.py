@@ -306,7 +306,7 @@ def home_path(given: str | None, *, may_be_missing: bool = False) -> str | Path:
             return named
     if near is not None:
         return near
-    from anima.folders import default_path, in_use
+    from anima.home.folders import default_path, in_use
 
     if (used := in_use()) is not None:
         whisper(f"anima: this is {flat(str(used))} (in use)")

@@ -92,8 +92,7 @@ def init(
       anima init ~/aria --dialect carapace
       anima init ~/aria --again        the earlier home there is gone for good
     """
-    from anima import folders
-    from anima.home import Home
+    from anima.home import Home, folders
 
     place = path or home or os.environ.get("DATABASE_URL")
     if not place:
@@ -138,7 +137,7 @@ def use(path: str | None, home: str | None) -> Reply:
       anima use ~/aria
       anima use             which one it is
     """
-    from anima import folders
+    from anima.home import folders
 
     if is_address(path or home):
         raise BadArguments("a home in a database is not kept as the one in use", hint="set DATABASE_URL")
@@ -226,7 +225,7 @@ def doctor(home: str | None, repair: bool, dry_run: bool, set_: Sequence[str]) -
     import time
 
     from anima.connect.connections import silent_hosts
-    from anima.folders import doctor as look_after
+    from anima.home.folders import doctor as look_after
 
     place, started = home_path(home), time.monotonic()
 
@@ -269,7 +268,7 @@ def config(home: str | None, set_: Sequence[str]) -> Reply:
       anima config
       ANIMA_PROMPT_STYLE=xml anima config --set prompt.file_chars=8000
     """
-    from anima.folders import default_settings
+    from anima.home.folders import default_settings
 
     try:
         with open_home(home, set_) as opened:

@@ -99,8 +99,7 @@ def up(
             )
         text = _service(service, place.absolute(), port)
         return Reply({"service": text}, text.rstrip("\n"))
-    from anima import folders
-    from anima.home import Home
+    from anima.home import Home, folders
 
     try:
         is_vacant = isinstance(place, Path) and not any(place.iterdir())  # any other is opened as it is
@@ -172,7 +171,7 @@ def serve_home(home: Home, *, port: int | None, json: bool, as_owner: bool) -> N
 
 def _is_in_use(home: Home) -> bool:
     """Whether a command that names no home takes this one, wherever it is called."""
-    from anima import folders
+    from anima.home import folders
 
     used = folders.in_use()
     return used is not None and os.path.realpath(used) == os.path.realpath(home.name)

@@ -12,11 +12,11 @@ import click
 from anima.cli.command import Number, Reply, argument, command, flag, option
 from anima.cli.show import console, counted, flat, need_person, plain, table, whisper
 from anima.errors import BadArguments
-from anima.folders import tenants
+from anima.home.folders import tenants
 from anima.model import Access, Scope
 
 if TYPE_CHECKING:
-    from anima.folders import Tenants
+    from anima.home.folders import Tenants
 
 _LISTED, _WITHOUT_ID = ("token", "list"), ("create", "list")
 RIGHTS: dict[str, Access] = {"owner": "rw", "write": "rw", "read": "ro"}
