@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from anima.text.placing import placed
+from anima.text.pages import placed
 
 CORPORA = Path(__file__).parents[1] / "tests" / "corpora"
 GOAL = 0.85

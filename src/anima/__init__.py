@@ -70,12 +70,12 @@ if TYPE_CHECKING:
     from anima.store.git import Revision as Revision
     from anima.store.overlay import overlay as overlay
     from anima.store.shelf import Snapshot as Snapshot
+    from anima.text import highlight as highlight
     from anima.text.diff import merge as merge
     from anima.text.diff import unified as unified
     from anima.text.markdown import front_matter_end as front_matter_end
     from anima.text.markdown import lines_of as lines_of
     from anima.text.markdown import sections as sections
-    from anima.text.words import highlight as highlight
     from anima.upkeep.doctor import Health as Health
     from anima.upkeep.tidy import Look as Look
     from anima.upkeep.tidy import Suggestion as Suggestion
@@ -112,7 +112,7 @@ _HOMES = {
     "anima.store.shelf": "Snapshot",
     "anima.text.markdown": "front_matter_end lines_of sections",
     "anima.text.diff": "merge unified",
-    "anima.text.words": "highlight",
+    "anima.text": "highlight",
     "anima.dream.material": "Candidate",
     "anima.dream.sweep": "Sweep",
     "anima.sessions.find": "Listed",

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from anima.dream.bank import BankPage, RetainedKind, beliefs, reflect, retained
 from anima.model import DocPath
-from anima.text.bank import BEGIN, END, entities_in, facts_at, outside_blocks, slug_of
+from anima.text.pages import BEGIN, END, entities_in, facts_at, outside_blocks, slug_of
 
 LOG = """# 2026-05-08
 

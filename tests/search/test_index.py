@@ -23,7 +23,7 @@ from anima.search.tables import Mark, SqliteTables, Tables
 from anima.store.rows.homes import find_home
 from anima.testing.embedder import MockEmbedder
 from anima.testing.tables import MemoryRoom, MemoryTables, TablesContract
-from anima.text.words import ask
+from anima.text import ask
 from conftest import Cluster
 
 OWNER, GROUP = 1, 2

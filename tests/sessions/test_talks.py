@@ -20,7 +20,7 @@ from anima.gate.scan import redact
 from anima.sessions.find import Quote, Quotes, TranscriptIndex, preview
 from anima.sessions.record import Transcript, forget, stamp, transcripts_in
 from anima.sessions.replay import Asker, Header
-from anima.text.words import cut
+from anima.text import cut
 
 NOON = datetime(2026, 5, 8, 12, 0, tzinfo=UTC)
 KATE = Asker(agent="kate")

@@ -1,7 +1,7 @@
 """The quick look never passes over what the scan would speak of."""
 
 from anima.gate.scan import find_hidden
-from anima.text.words import may_hide, visible
+from anima.text import may_hide, visible
 
 
 def test_one_hidden_character_of_any_sort_is_enough():

@@ -32,7 +32,7 @@ from anima.text.markdown import (
     without_code,
     without_tail,
 )
-from anima.text.placing import placed
+from anima.text.pages import placed
 
 SECRET = "CANARY-7f3a"
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from anima.text import LONGEST, ask, cut, first_person, fold, highlight, stem, tags
 from anima.text.dates import Span, spans_in
-from anima.text.words import LONGEST, ask, cut, first_person, fold, highlight, stem, tags
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 Promise: a sub-agent sees what the scope SUBAGENT sees, and a peer answers from its own home, reading only, as it would
 in a group; neither is told anything of its caller's but the words handed over. What they say is text from outside to
 whoever hears it. Their tokens are their caller's; they go three deep and never in a circle; whoever is stopped stops
-those it set to work. Not here: pages (prompt.subagents), what is taken in and recorded (sessions), a turn (conversation).
+those it set to work. Not here: pages (prompt.fields), what is taken in and recorded (sessions), a turn (conversation).
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from anima.home import Home
 from anima.model import Origin, Scope
 from anima.sessions.replay import clean
 from anima.sessions.tools import Tool, allowed, tool_of
-from anima.text.words import read_table
+from anima.text import read_table
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model as ChatModel
 
-    from anima.prompt.subagents import Subagent
+    from anima.prompt.fields import Subagent
     from anima.sessions.session import Session
 
 DEEP = 3  # who calls whom calls whom

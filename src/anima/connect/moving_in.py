@@ -20,7 +20,7 @@ from anima.config import load, told
 from anima.connect import json_text
 from anima.connect.toml_text import drawn
 from anima.errors import BadInput, BadPath
-from anima.text.words import read_table
+from anima.text import read_table
 
 _NOTHING = "anima has no such setting"
 _SECRET = re.compile(r"(?i)(?:key|token|secret|password)$")

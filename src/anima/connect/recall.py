@@ -17,7 +17,7 @@ from typing import NamedTuple
 from urllib.parse import quote
 
 from anima.search import OWNER_ALONE, PACKING, ROW, UNIT, hash_bytes, opened, places_of
-from anima.text.words import ask
+from anima.text import ask
 
 LINES, CHARS = 3, 300
 _LAYERS = ("*", "")  # those the owner has

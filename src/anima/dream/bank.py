@@ -6,7 +6,7 @@ then the statement; `@Ana` and `[[Casa Azul]]` in it name entities.
 Promise: a page's managed block, between two comment marks, is made anew from what is retained today; every byte outside
 it stays, and pages that are right already are left alone. A statement is used only when every line of it may be built
 on: written by the owner or from a clean session of the owner's, reviewed when it came from outside, and without a secret
-or a danger in it. Decides, and writes nothing: a sweep submits the changes. Not here: reading pages (text.bank).
+or a danger in it. Decides, and writes nothing: a sweep submits the changes. Not here: reading pages (text.pages).
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from anima.gate.scan import scan_text
 from anima.layout import Policy
 from anima.model import Actor, Change, DocPath, Document, Kind, Origin, Scope, Severity, digest_of
 from anima.site import Site
-from anima.text.bank import BEGIN, END, FOLDER, blocks_in, entities_in, is_point, plain, slug_of
 from anima.text.changes import stem
 from anima.text.markdown import bullet_text, fence_after, lines_of, newline_of, sections
+from anima.text.pages import BANK, BEGIN, END, blocks_in, entities_in, is_point, plain, slug_of
 from anima.text.reading import NEGATIONS
 
 UNSAID = 0.6  # how sure an opinion is that does not say so
@@ -177,7 +177,7 @@ def reflect(
     blocks = _blocks(sorted((one for one in retained if trusted(one)), key=_when))
     keyed = {DocPath.parse(path).key: path for path in pages}
     wanted = {keyed.get(DocPath.parse(path).key, path): block for path, block in blocks.items()}
-    wanted |= {path: ("", []) for path in pages if path not in wanted and path.startswith(FOLDER + "/")}
+    wanted |= {path: ("", []) for path in pages if path not in wanted and path.startswith(BANK + "/")}
     found = []
     for path, (title, body) in sorted(wanted.items()):
         old = pages.get(path, "")
@@ -192,9 +192,9 @@ def _blocks(kept: Sequence[Retained]) -> dict[str, tuple[str, list[str]]]:
     loose = [one for one in _of(kept, RetainedKind.OBSERVATION) if not one.entities]
     world = {"": _facts(_of(kept, RetainedKind.WORLD)), "## Observations": _facts(loose)}
     found = {
-        f"{FOLDER}/world.md": ("World", _joined(world)),
-        f"{FOLDER}/experience.md": ("Experience", _days(_of(kept, RetainedKind.EXPERIENCE))),
-        f"{FOLDER}/opinions.md": ("Opinions", [*_opinions(_of(kept, RetainedKind.OPINION), evidence=True)]),
+        f"{BANK}/world.md": ("World", _joined(world)),
+        f"{BANK}/experience.md": ("Experience", _days(_of(kept, RetainedKind.EXPERIENCE))),
+        f"{BANK}/opinions.md": ("Opinions", [*_opinions(_of(kept, RetainedKind.OPINION), evidence=True)]),
     }
     named: dict[str, dict[int, Retained]] = {}
     spelled: dict[str, Counter[str]] = {}
@@ -204,7 +204,7 @@ def _blocks(kept: Sequence[Retained]) -> dict[str, tuple[str, list[str]]]:
             spelled.setdefault(slug_of(name), Counter())[name] += 1
     titles = {slug: names.most_common(1)[0][0] for slug, names in spelled.items()}
     for slug, ones in named.items():
-        found[f"{FOLDER}/entities/{slug}.md"] = titles[slug], _entity(slug, [*ones.values()], titles)
+        found[f"{BANK}/entities/{slug}.md"] = titles[slug], _entity(slug, [*ones.values()], titles)
     return found
 
 
@@ -315,7 +315,7 @@ class Reflection:
             if known is None or known[0] != log.digest:
                 known = self._logs[log.path.text] = log.digest, self._retained(log)
             statements |= known[1]
-        pages = {page.path.text: page.text for page in readable(self._site, FOLDER)}
+        pages = {page.path.text: page.text for page in readable(self._site, BANK)}
         if not statements and not pages:
             return []
         own = Change(

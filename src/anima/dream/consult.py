@@ -23,10 +23,10 @@ from anima.dream.operations import Offer, Operation, Outcome, Prior, Refusal, Un
 from anima.dream.plan import ROOM, key_of
 from anima.errors import BadText, printable
 from anima.model import Complete
+from anima.text import read_table
 from anima.text.changes import Relation, relation
 from anima.text.markdown import evidence_of
 from anima.text.notes import sentence
-from anima.text.words import read_table
 
 TIMEOUT = 60.0  # seconds for one answer
 TOKENS = 32_000  # for questions and answers together

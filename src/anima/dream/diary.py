@@ -17,6 +17,7 @@ from datetime import date, timedelta
 
 from anima.dream.material import Candidate, Held, LogNote, Material, Promotion, SweepPlan, Theme, Truth, why_junk
 from anima.ledger import Key
+from anima.text import read_table, tags
 from anima.text.markdown import (
     bullet_of,
     bullet_text,
@@ -28,8 +29,7 @@ from anima.text.markdown import (
     without_tail,
 )
 from anima.text.notes import POSSIBLE
-from anima.text.placing import placed
-from anima.text.words import read_table, tags
+from anima.text.pages import placed
 
 _SAID = read_table("dream", "sentences")
 OPENING, PAST, MOVED = (_SAID["opening"][name] for name in ("diary", "past", "moved"))

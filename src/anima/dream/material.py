@@ -20,8 +20,8 @@ from typing import Literal, NamedTuple
 
 from anima.errors import BadArguments
 from anima.ledger import Record
+from anima.text import one_line, read_table
 from anima.text.notes import core_of, is_stated, sentence
-from anima.text.words import one_line, read_table
 
 STRONG = 0.8  # of the best hit's score: a hit as high as this, or the first one, is strong
 WEIGHTS = {

@@ -39,7 +39,7 @@ from anima.model import (
 from anima.site import Site
 from anima.text.diff import merge
 from anima.text.markdown import lines_of
-from anima.text.placing import opening_for
+from anima.text.pages import opening_for
 
 if TYPE_CHECKING:
     from anima.config import Rule

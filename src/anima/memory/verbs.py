@@ -26,7 +26,7 @@ from anima.text.markdown import (
     newline_of,
     without_tail,
 )
-from anima.text.placing import Landed, opening_for, placed
+from anima.text.pages import Landed, opening_for, placed
 
 _SMALL = frozenset(
     """a an the and or of to in on at for with is are was be been it its this that his her their my your our as by from

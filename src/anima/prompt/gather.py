@@ -21,12 +21,11 @@ from anima.layout import Row, skill_line
 from anima.layout.listener import Listener, how_to_own, is_unreviewed, layer_at
 from anima.model import Actor, DocPath, Document, Runtime, Scope, Severity, fold
 from anima.prompt import Hook, Limits, Piece, Privacy, Prompt, compose
-from anima.prompt.fields import render
+from anima.prompt.fields import Subagent, declared, render
 from anima.prompt.identity import AgentIdentity, Decision, decide, wear
-from anima.prompt.subagents import Subagent, declared
 from anima.site import Site
+from anima.text import may_hide
 from anima.text.markdown import Marks, View, front_matter, front_matter_end, lines_of, may_be_marked, sections
-from anima.text.words import may_hide
 
 if TYPE_CHECKING:
     from anima.model import Finding

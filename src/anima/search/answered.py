@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from anima.model import Embedder
 from anima.search.field import FieldView, Floats
-from anima.text.words import cut
+from anima.text import cut
 
 LOOKED_AT: Final = 10  # the best lines
 NOT_HERE: Final = 0.3  # where no line holds so much of a question, nothing was found;

@@ -27,9 +27,9 @@ from anima.model import DocPath, Document, fold
 from anima.search.units import is_litter
 from anima.site import Site
 from anima.text import notes
-from anima.text.bank import FOLDER, KEPT, PAST, Fact, entities_in, facts_at, outside_blocks, plain, slug_of
 from anima.text.dates import day_in_name
 from anima.text.markdown import bullet_text, heading_of, lines_of, lines_shown, without_code
+from anima.text.pages import BANK, KEPT, PAST, Fact, entities_in, facts_at, outside_blocks, plain, slug_of
 
 Kind = Literal["person", "name", "topic", "document"]
 Part = Literal["log", "page", "topic", "document"]  # what a text is: a log speaks of names, and is no node itself
@@ -377,7 +377,7 @@ def texts_of(site: Site, listener: Listener) -> Iterator[Text]:
         if not view.whole:
             seen = zip(lines_of(text), lines_shown(text, view), strict=True)
             text = "".join(line if is_shown else "\n" for line, is_shown in seen)
-        text = outside_blocks(text) if path.key.startswith(FOLDER + "/") else text
+        text = outside_blocks(text) if path.key.startswith(BANK + "/") else text
         yield Text(path=path.text, text=text, part=part, day=site.layout.date_of(path) or day_in_name(path.name))
 
 
@@ -385,7 +385,7 @@ def _part(layout: Layout, path: DocPath) -> Part | None:
     row = layout.row_of(path)
     if not path.is_markdown:
         return None
-    if path.key.startswith(f"{FOLDER}/entities/"):
+    if path.key.startswith(f"{BANK}/entities/"):
         return "page"
     if layout.date_of(path) is not None or row.role == "user-layer":
         return "log"

@@ -28,7 +28,7 @@ from anima.search.embed.client import EmbedderDown
 from anima.search.field import ALL_SCOPES, UNIT, Field, FieldView, Filter, HeldPart, Packed, hash_of, quantised
 from anima.search.tables import DocumentRow, IndexDown, Mark, NewPart, ShownPart, Tables, Writing
 from anima.search.units import CUTTING, Part, Place, Unit, cut_parts, front_of
-from anima.text.words import cut, first_person, tags, without_dates
+from anima.text import cut, first_person, tags, without_dates
 
 LINES_A_BATCH: Final = 2000
 ROUNDS: Final = 20  # how often a document is prepared again because another process changed it meanwhile

@@ -27,8 +27,8 @@ from anima.search.answered import LOOKED_AT, WordEmbedder, answered
 from anima.search.embed.client import EmbedderDown
 from anima.search.field import Bools, FieldView, Filter, Floats, Ints, path_of
 from anima.search.index import Index
+from anima.text import ask, cut, first_person
 from anima.text.dates import spans_in
-from anima.text.words import ask, cut, first_person
 
 Fusion = Literal["context", "rrf", "weighted"]
 Legs = Literal["both", "words", "meaning"]

@@ -17,8 +17,8 @@ from typing import NamedTuple
 
 from anima.errors import BadArguments
 from anima.layout import starter
+from anima.text import fold
 from anima.text.markdown import bullet_of, comment_after, fence_after, heading_of
-from anima.text.words import fold
 
 CUTTING = "lines-6"  # changes whenever the same text would be cut otherwise
 SHORT = 300  # a unit up to this many characters stays whole

@@ -22,7 +22,7 @@ from anima.model import Answer, Change, DocPath, Document, Kind, Origin, Receipt
 from anima.sessions import self_report, skills
 from anima.sessions.quote import found_in, quoted, told
 from anima.text.markdown import View, lines_of
-from anima.text.placing import filled
+from anima.text.pages import filled
 
 if TYPE_CHECKING:
     from anima.search.rank import SearchAnswer

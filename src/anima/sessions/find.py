@@ -40,7 +40,7 @@ from anima.sessions.replay import (
     time_of,
 )
 from anima.store import Logs, LogState
-from anima.text.words import ask, cut
+from anima.text import ask, cut
 
 NAME = "talks.sqlite"
 FORMAT = 5

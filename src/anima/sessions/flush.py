@@ -22,9 +22,9 @@ from anima.memory.write import STAMP
 from anima.model import Complete, DocPath, Kind, Receipt, Scope
 from anima.sessions.quote import quotable, quoted, told, without_blocks
 from anima.sessions.replay import time_of
+from anima.text import read_table
 from anima.text.dates import day_in_name
 from anima.text.markdown import bullet_text, defuse_tags, lines_of
-from anima.text.words import read_table
 
 if TYPE_CHECKING:
     from anima.sessions.hand import Hand

@@ -48,14 +48,14 @@ from anima.sessions.tools import tools_for
 from anima.sessions.transcripts import Transcripts, origins
 from anima.site import Site
 from anima.text.markdown import lines_of
-from anima.text.placing import opening_for
+from anima.text.pages import opening_for
 
 if TYPE_CHECKING:
     from anima.memory import Proposal, WaitingCalls
     from anima.memory.write import Judged, Writer
     from anima.prompt import Prompt
+    from anima.prompt.fields import Subagent
     from anima.prompt.gather import Prompts
-    from anima.prompt.subagents import Subagent
     from anima.search.current import Search
     from anima.sessions.replay import Resumed
 

@@ -15,7 +15,7 @@ from functools import cache
 from typing import Any
 
 from anima.model import Change, Origin
-from anima.text.words import first_person, one_line, read_table, word_set
+from anima.text import first_person, one_line, read_table, word_set
 
 MOST = 2_000  # characters of a message; who types more has pasted it
 _HOLE = "\0"

@@ -18,7 +18,7 @@ from typing import Any, Literal
 from anima.errors import BadArguments, printable
 from anima.model import Scope
 from anima.site import Site
-from anima.text.words import read_table
+from anima.text import read_table
 
 Format = Literal["openai", "anthropic", "mcp"]
 

@@ -15,9 +15,9 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import NamedTuple
 
+from anima.text import fold
 from anima.text import notes as known
 from anima.text.notes import LONGEST, Sentence, content, is_any_verb, is_verb
-from anima.text.words import fold
 
 LONGEST_VALUE = 7  # words
 FOR_LIFE = next(n for n, row in enumerate(known.SAME_ATTRIBUTE) if "born" in row)  # nobody is born a second time

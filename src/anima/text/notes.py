@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
 
-from anima.text.words import fold, one_line, read_table, word_set
+from anima.text import fold, one_line, read_table, word_set
 
 # Words and wordings that tell what sort of sentence a note is, in a handful of languages.
 _WORDS = read_table("text", "words")

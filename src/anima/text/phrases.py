@@ -21,8 +21,8 @@ from typing import NamedTuple, Protocol
 from urllib.parse import unquote
 
 from anima.model import DocPath, fold
+from anima.text import INVISIBLE, INVISIBLES
 from anima.text.markdown import bullet_of, fence_after, heading_of, lines_of, unmarked, without_tail
-from anima.text.words import INVISIBLE, INVISIBLES
 
 BROKEN_OFF = "…"  # stands where a text was cut
 LEAD = 8  # words of a longer phrase that are looked up first

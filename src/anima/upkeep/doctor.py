@@ -50,8 +50,8 @@ from anima.store.check import (
 from anima.store.folder import Folder
 from anima.store.overlay import OverlayStore, upper_of
 from anima.store.place import FolderStore, open_home_folder
+from anima.text import read_table
 from anima.text.markdown import front_matter, sections
-from anima.text.words import read_table
 
 if TYPE_CHECKING:
     from anima.store.rows.store import RowStore

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from anima.text.bank import outside_blocks
 from anima.text.markdown import (
     bullet_of,
     comment_after,
@@ -26,6 +25,7 @@ from anima.text.markdown import (
     marks_in,
     paint,
 )
+from anima.text.pages import outside_blocks
 from anima.text.phrases import is_strong, said_in
 from anima.text.reading import (
     LEAD_IN,

@@ -23,7 +23,7 @@ from anima.gate.scan.redact import redact as redact
 from anima.gate.scan.redact import redact_said as redact_said
 from anima.gate.scan.sights import Origins, Sighting, findings, fold
 from anima.model import Finding, Severity
-from anima.text.words import may_hide, visible
+from anima.text import may_hide, visible
 
 CARRIERS = 1000  # hidden texts that are read in turn, at most
 

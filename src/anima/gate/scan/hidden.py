@@ -5,7 +5,7 @@ Promise: emoji sequences, flags, keycaps, right-to-left prose, and the joiners o
 left alone; what decodes to bytes that are not words is no finding: keys, digests, pictures and paths stay what they are.
 What decodes gives readable text or nothing, never raises, and is not decoded again; at most `BLOB` characters of one blob
 and `TOTAL` of a text are decoded, and a longer blob's finding says so. Clean text costs close to nothing.
-Not here: which characters are invisible (text.words), what is hidden by markup (orders).
+Not here: which characters are invisible (text), what is hidden by markup (orders).
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from typing import NamedTuple
 from anima.gate.scan.redact import redact
 from anima.gate.scan.sights import MOST, Sighting, compiled, findings
 from anima.model import Finding, Severity
-from anima.text.words import INVISIBLE, INVISIBLES, may_hide, name_of, visible
+from anima.text import INVISIBLE, INVISIBLES, may_hide, name_of, visible
 
 BLOB = 65_536  # characters of one blob that are decoded, at most
 TOTAL = 262_144  # characters of all blobs of one text

@@ -18,8 +18,8 @@ from typing import NamedTuple
 
 from anima.gate.scan.sights import Origins, Sighting, compiled, fold
 from anima.model import Severity
+from anima.text import read_table, visible
 from anima.text.markdown import heading_of
-from anima.text.words import read_table, visible
 
 # The tags in which a prompt frames what it loads. Content that opens or closes one could step out of its frame.
 FRAME_NAMES = tuple("memory memory_context agents_context loaded_context domain_knowledge_context".split())

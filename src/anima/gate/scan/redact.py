@@ -20,7 +20,7 @@ from anima.errors import BadConfig
 from anima.gate.scan.secrets import BORDER, CROWDED, Found, Overcrowded, apart, found_in, own
 from anima.gate.scan.sights import MOST, Sighting, compiled, findings
 from anima.model import Finding, Severity
-from anima.text.words import visible
+from anima.text import visible
 
 PLACEHOLDER = re.compile(r"\[REDACTED:[A-Za-z0-9_-]{1,40}\]")
 _ROUNDS = 8  # one removed secret can lay another bare

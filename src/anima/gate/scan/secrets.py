@@ -22,7 +22,7 @@ from re import Pattern
 from typing import NamedTuple
 
 from anima.gate.scan.sights import compiled, plain_lower
-from anima.text.words import one_line, read_table, word_set
+from anima.text import one_line, read_table, word_set
 
 BORDER = "\n\n\n\n"  # between pieces that are read at once; no rule reads over it
 _CROWD = 200  # so many secrets, or words for them, and then one in

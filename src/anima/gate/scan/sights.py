@@ -16,7 +16,7 @@ from itertools import accumulate
 from typing import NamedTuple
 
 from anima.model import Finding, Severity
-from anima.text.words import INVISIBLE, may_hide, read_table
+from anima.text import INVISIBLE, may_hide, read_table
 
 
 @cache

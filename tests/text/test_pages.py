@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from anima.text.placing import MOST_LINES, filled, placed
+from anima.text.pages import MOST_LINES, filled, placed
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
