@@ -17,23 +17,23 @@ CEILINGS = {
     "(top)": 2_300,
     "agent": 3_340,
     "backup": 2_260,
-    "cli": 4_760,
+    "cli": 4_710,
     "connect": 4_680,
     "dream": 2_850,
     "forget": 930,
-    "gate": 2_550,
-    "home": 800,
+    "gate": 2_520,
+    "home": 790,
     "layout": 1_130,
-    "ledger": 970,
-    "mcp": 810,
-    "memory": 2_260,
-    "prompt": 1_820,
-    "search": 4_270,
-    "sessions": 4_770,
+    "ledger": 940,
+    "mcp": 800,
+    "memory": 2_250,
+    "prompt": 1_800,
+    "search": 4_250,
+    "sessions": 4_750,
     "store": 9_080,
     "testing": 2_520,
     "text": 3_170,
-    "upkeep": 1_730,
+    "upkeep": 1_710,
     "web": 4_860,
 }
 WHOLE = sum(CEILINGS.values()) - CEILINGS[shape.TESTING]
@@ -54,7 +54,7 @@ def test_no_package_grows(package: str) -> None:
 
 
 def test_the_ceilings_together_are_no_higher_than_the_source_was() -> None:
-    assert WHOLE <= 59_330  # 52,000 is what it should be; rooms, stores and a channel came since
+    assert WHOLE <= 59_120  # 52,000 is what it should be; rooms, stores and a channel came since
 
 
 # -- the figures count what they say -----------------------------------------------------------------------------------

@@ -1060,7 +1060,7 @@ def test_the_examples_of_the_manual_are_rules_that_work() -> None:
 
 
 def test_the_gate_imports_only_the_floor_of_words() -> None:
-    floor = ("anima.errors", "anima.model", "anima.layout.", "anima.config", "anima.gate")
+    floor = ("anima.errors", "anima.model", "anima.layout", "anima.config", "anima.gate")
     for file in Path(gate.__file__).parent.glob("*.py"):
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("anima"):
