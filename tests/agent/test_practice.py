@@ -10,6 +10,7 @@ from speaking import talk
 
 from anima import Home, Scope
 from anima.agent.models import Models
+from anima.agent.practice import UNSURE
 
 
 @pytest.fixture
@@ -60,8 +61,28 @@ def test_the_first_conversation_asks_nothing_that_it_was_told(tmp_path: Path) ->
         said = ["my name is Ana", "nice weather", "you are an owl", "nice weather", "that is all", "nice weather"]
         first, unsure, last, ready, _, after = (each.text for each in talk(home, Models.of(home), said))
 
-        assert "I am called Aria." in first and "I am called Aria." in unsure and "What is your name?" not in unsure
-        assert "Keep the card" in last and "Keep the card" in ready and after.endswith("anima model.")
+        assert "I am called Aria." in first and "Keep the card" in last
+        assert unsure == ready == after == UNSURE  # what was asked is not asked again
+
+
+def test_who_stands_in_the_pages_is_not_asked_for_and_a_question_is_looked_for_at_once(tmp_path: Path) -> None:
+    with Home.create(tmp_path / "aria", name="Aria") as home:
+        home.write("USER.md", home.read("USER.md").text.replace("_(their name)_", "Ana"))
+        home.remember("Tomas is 41 years old")
+        home.remember("The boat is called Aurora")
+        found, hello = (each.text for each in talk(home, Models.of(home), ["How old is Tomas?", "nice weather"]))
+
+        assert found.startswith("I found this:\n- Tomas is 41 years old") and "Aurora" not in found
+        assert "What is your name?" not in hello
+
+
+def test_an_answer_lists_a_few_lines_and_says_what_it_left_out(home: Home) -> None:
+    for number in range(9):
+        home.remember(f"The boat was painted in spring {2010 + number}")
+    known, found = (each.text for each in talk(home, Models.of(home), ["what do you know?", "where is the boat?"]))
+
+    assert known.count("\n- ") == 5 and "and 4 more" in known and "{" not in known
+    assert found.count("\n- ") <= 5
 
 
 def test_what_is_forgotten_is_named_without_its_article(home: Home) -> None:

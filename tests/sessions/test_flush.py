@@ -363,3 +363,36 @@ def test_somebody_elses_session_that_a_kill_ended_is_flushed_into_a_layer_withou
 
     assert [flushed.status for flushed in home.sessions.flush_idle()] == ["written"]
     assert "nuts" in home.read("users/telegram.66/memory/2026-05-08.md").text
+
+
+# -- what was asked, and what was said before ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Where did Tomas leave the boat keys on Friday 14 May 2026?",
+        "what do you know about the boat in Gothenburg since March",
+        "Who is Priya, and where does she live? When did Tomas call her on Monday?",
+        "forget the appointment with Dr Lindqvist on Friday",
+        "¿Dónde está el barco de Tomas desde marzo?",
+    ],
+)
+def test_what_was_only_asked_is_no_memory(text):
+    assert extract(said(text), share=1.0) == ()
+
+
+def test_of_a_turn_that_tells_and_asks_what_it_tells_is_kept():
+    (kept,) = extract(said("Tomas moved to Lund in March 2026. Do you know his new address?"), share=1.0)
+    assert kept.text == "Tomas moved to Lund in March 2026."
+
+
+def test_what_was_said_before_in_other_clothes_is_written_once(home):
+    home.remember("The boat is called Aurora")
+    for _ in range(2):
+        with home.session(scope=Scope.MAIN) as session:
+            session.log("user", "Please remember that the boat is called *Aurora*.")
+            session.log("user", "I prefer the window seat.")
+            session.log("user", "i prefer the window seat")
+    lines = [line for line in log_of(home).splitlines() if line.startswith("- ")]
+    assert len(lines) == 1 and "window seat" in lines[0]

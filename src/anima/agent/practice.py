@@ -57,12 +57,18 @@ QUESTIONS = (
     ("identity", "And what shall I be called? Say “your name is …”."),
     ("", "That is all I need to begin. Keep the card, and we are done."),
 )
+UNSURE = "I do not understand that. Ask about something that was said, tell me to remember or forget, or set a model: anima model."
 NAMED = "I am called {}. And what kind of being am I? Say “you are an owl”, or “that is all”."
 _DONE = re.compile(
     r"(?:no,? )?(?:that is|that's|thats) (?:all|it|everything)|(?:we are|i am|i'm) done|done|nothing else", re.I
 )
 _FIRST = "# The first conversation"  # of BOOTSTRAP.md
 _NAME = re.compile(r"^# IDENTITY\nname=([^,\n]+)", re.MULTILINE)
+_OWNER = re.compile(r"^# USER\n[\s\S]*?^- \*\*Name:\*\* (?!_\()\S", re.MULTILINE)  # filled in
+_YOU = re.compile(r"\byou(?:rs?|rself)?\b", re.IGNORECASE)
+_MOST = 5  # lines of an answer
+_EMPTY = {"what", "when", "where", "which", "know", "about", "have", "does", "tell", "said", "remember", "that", "with"}
+NOTHING = "I know nothing about that."
 _SAID = re.compile(r"^user: (.+)$", re.MULTILINE)
 
 
@@ -106,10 +112,11 @@ def decided(messages: Sequence[ModelMessage], info: AgentInfo) -> str | Calls:
         return "NO_REPLY"
     if not results:
         found = _answer(asked, {tool.name for tool in info.function_tools}, is_first)
-        if found or not is_first:
-            return found or WHAT_I_AM
-        return "\n\n".join(filter(None, (f"Hello. {WHAT_I_AM}", _question(messages, told, is_opening=True))))
-    said = "\n\n".join(_told(part.tool_name, part.content) for part in results)
+        if found:
+            return found
+        said = UNSURE if _spoken(messages) else f"Hello. {WHAT_I_AM}" if is_first else WHAT_I_AM
+        return "\n\n".join(filter(None, (said, _question(messages, told, is_opening=True) if is_first else "")))
+    said = "\n\n".join(_told(part.tool_name, part.content, asked) for part in results)
     more = _question(messages, told) if is_first else ""
     if more == QUESTIONS[-1][1] and not any("first-conversation" in str(part.content) for part in results):
         more = ""  # what is asked for now is on no card any more: it was kept
@@ -128,6 +135,12 @@ def _now(messages: Sequence[ModelMessage]) -> tuple[str, list[ToolReturnPart]]:
     return asked, results
 
 
+def _spoken(messages: Sequence[ModelMessage]) -> str:
+    """What we said so far."""
+    parts = (part for message in messages if isinstance(message, ModelResponse) for part in message.parts)
+    return "\n".join(part.content for part in parts if isinstance(part, TextPart))
+
+
 def _answer(asked: str, tools: set[str], is_first: bool) -> str | Calls:
     if is_first and _DONE.fullmatch(_bare(asked)) and "memory_write" in tools:
         return [("memory_write", {"target": "bootstrap", "content": "", "reason": "the first conversation is done"})]
@@ -138,6 +151,8 @@ def _answer(asked: str, tools: set[str], is_first: bool) -> str | Calls:
         found = re.fullmatch(pattern, _bare(asked), re.I | re.S)
         if found and tool in tools:
             return [(tool, _arguments(tool, found[1].strip() if found.groups() else ""))]
+    if asked.endswith(("?", "？", "؟")) and not _YOU.search(asked) and "memory_search" in tools:
+        return [("memory_search", {"query": _bare(asked)})]
     return ""
 
 
@@ -162,31 +177,44 @@ def _field(asked: str) -> tuple[str, str, str] | None:
 
 
 def _question(messages: Sequence[ModelMessage], told: str, *, is_opening: bool = False) -> str:
-    """The next question of the first conversation: the first whose page was not asked for yet."""
+    """The next question of the first conversation: the first whose page nobody filled in yet. It is asked once."""
     calls = [part for message in messages if isinstance(message, ModelResponse) for part in message.parts]
     pages = {str(part.args_as_dict().get("target")) for part in calls if isinstance(part, ToolCallPart)}
     if "bootstrap" in pages or not (is_opening or pages & {"user", "identity"}):
         return ""
+    pages |= {"user"} if _OWNER.search(told) else set()
     page, question = next((page, question) for page, question in QUESTIONS if page not in pages)
     name = _NAME.search(told) if page == "identity" else None
-    return NAMED.format(name[1]) if name else question
+    question = NAMED.format(name[1]) if name else question
+    return "" if (page or is_opening) and question in _spoken(messages) else question
 
 
-def _told(tool: str, content: object) -> str:
+def _told(tool: str, content: object, asked: str = "") -> str:
     """A result in a sentence."""
     given = content if isinstance(content, dict) else {}
     if "error" in given:
         return f"That did not work: {given['error']}"
     if tool == "memory_search":
-        hits = given.get("hits") or []
-        return (
-            "\n".join(["I found this:", *(f"- {_line(hit)}" for hit in hits)]) if hits else "I know nothing about that."
-        )
+        return _listed(list(map(_line, _near(given.get("hits") or [], asked))))
+    if tool == "what_do_i_know":
+        return _listed([str(line) for each in given.get("sections") or [] for line in each.get("bullets") or []])
     if tool == "who_am_i" and isinstance(who := given.get("identity"), dict):
         return f"I am {who.get('name')}, and just now I speak through practice, a small program without a model."
     if "status" in given:
         return _receipt(given)
     return json.dumps(content, ensure_ascii=False, indent=1)
+
+
+def _near(hits: Sequence[Mapping[str, Any]], asked: str) -> Sequence[Mapping[str, Any]]:
+    """The hits that hold a word of the question; where none does, the best of them."""
+    words = {word for word in re.findall(r"\w+", asked.casefold()) if len(word) > 3} - _EMPTY
+    near = [hit for hit in hits if any(word in str(hit.get("text", "")).casefold() for word in words)]
+    return near or hits[:1]
+
+
+def _listed(lines: Sequence[str]) -> str:
+    more = [f"… and {len(lines) - _MOST} more; anima search lists them"] if len(lines) > _MOST else []
+    return "\n".join(["I found this:", *(f"- {line}" for line in lines[:_MOST]), *more]) if lines else NOTHING
 
 
 def _line(hit: Mapping[str, Any]) -> str:

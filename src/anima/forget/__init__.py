@@ -214,7 +214,7 @@ class Forget:
         """What a document loses, and the change that does it."""
         path, lines = document.path, lines_of(document.text)
         chosen = sought.lines(path, document.text)
-        hits = chosen | sought.words.hits(document.text)
+        hits = chosen | _said(sought, document.text)
         if dreamed:
             hits |= {number for number, line in enumerate(lines) if self._store.key.line(line) in dreamed}
         if not hits:
@@ -230,7 +230,7 @@ class Forget:
                 why = _why(asked, source, number in chosen, number in hits)
                 where, text = f"{path}:{number + 1}", lines[number].strip()[:_SHOWN]
                 touched.append(Touched(place=place, where=where, why=why, text=text))
-        text = without(document.text, hits, sought.words)
+        text = without(document.text, hits, lambda rest: _said(sought, rest))
         is_named = self._site.layout.row_of(path).path == path.text
         kind = Kind.WRITE if text.strip() or is_named else Kind.DELETE
         return owners(path, kind, text if kind is Kind.WRITE else "", base=document.digest, reason="forget")
@@ -249,15 +249,18 @@ class Forget:
         with self._store.lock():
             phrases = self._writer.forgotten.add(drawn.keep, at=self._site.clock())
         receipts = self._writer.submit(drawn.changes, what="forget", of=last) if drawn.changes else ()
+        others = self._other_wishes(sought, last)
         for holder, found in drawn.held:
             for told in holder.forget(sought, [each for each in found if each.where != last]):
                 if isinstance(told, str):
                     notes.append(told)
                 else:
                     left.append(told)
+        for each in (each for each in others if each.id not in self._writer.proposals.ids()):
+            self.propose(each.changes[0], each.forget or {}, "")  # it foresaw what went now; it still waits
         for path in () if sought.purge else [change.path for change in drawn.changes]:
             documents = self._store.documents
-            if documents.exists(path) and sought.words.touches(documents.read(path).text):
+            if documents.exists(path) and _said(sought, documents.read(path).text):
                 left.append(Left(path.text, "it was written again meanwhile"))
         for holder, found in drawn.held:
             left += holder.proof(sought, found)
@@ -268,6 +271,11 @@ class Forget:
         if first is not None:
             done = replace(done, change=first.change, revision=first.revision)
         return self._recorded(drawn, replace(done, left=tuple(dict.fromkeys(left)), notes=tuple(notes)), last)
+
+    def _other_wishes(self, sought: Choice, last: str | None) -> list[Proposal]:
+        """Wishes to forget that wait, and mean more than what goes now."""
+        waiting = self._writer.proposals.all(self._site.clock())
+        return [p for p in waiting if p.forget and p.id != last and not sought.words.touches(p.forgets)]
 
     def _recorded(self, drawn: _Plan, done: Forgetting, last: str | None) -> Forgetting:
         """The ledger's word for it: counts and digests, no text."""
@@ -334,6 +342,12 @@ class Forget:
         reason = ", ".join(f"{count} {place}" for place, count in done.counts.items()) or "nothing held it any more"
         receipt = Receipt(status="written", path=path, proposal=proposal.id, rule=RULE, reason=f"forgotten: {reason}")
         return (replace(receipt, change=done.change, revision=done.revision),)
+
+
+def _said(sought: Choice, text: str) -> set[int]:
+    """The lines of a document that hold the words. What every home says stays, unless every byte is meant."""
+    hits, lines = sought.words.hits(text), lines_of(text)
+    return hits if sought.purge else {number for number in hits if said_in(lines[number]) not in _common_lines()}
 
 
 @cache

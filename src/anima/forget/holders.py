@@ -221,17 +221,17 @@ def _cleaned(wanted: Wanted, data: bytes) -> bytes:
         for kind in ("utf-16-le", "utf-16-be"):
             found |= wanted.found(data.decode(kind, "replace"))
         return blanked(data, found)
-    text = without(text, wanted.hits(text), wanted)
+    text = without(text, wanted.hits(text), wanted.hits)
     if wanted.touches(loose(text.encode())):  # escaped, as JSON does it
         text = "".join(line for line in lines_of(text) if not wanted.touches(loose(line.encode())))
     return text.encode("utf-8")
 
 
-def without(text: str, hits: set[int], wanted: Wanted) -> str:
-    """A text without these lines, and without what only their going brought together."""
+def without(text: str, hits: set[int], again: Callable[[str], set[int]]) -> str:
+    """A text without these lines, and without what only their going brought together: `again` looks."""
     while hits:
         text = cut(text, hits)
-        hits = wanted.hits(text)
+        hits = again(text)
     return text
 
 
@@ -322,5 +322,5 @@ def _version(sought: Sought, path: str, data: bytes) -> bytes | None:
         return None
     if not (hits := sought.lines(place, text) | sought.words.hits(text)):
         return data
-    text = without(text, hits, sought.words)
+    text = without(text, hits, sought.words.hits)
     return text.encode("utf-8") if text.strip() else None

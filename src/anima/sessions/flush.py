@@ -1,7 +1,8 @@
 """Flushing: what a conversation held reaches the day's log before the conversation is cut, whichever way the cut comes.
 
 Promise: a line the user marked to be remembered is always kept; beyond those what tells most, up to a share of the
-turns. Each turn is looked at once, and a line that stands in the log already is not written again, so a flush that a
+turns; what was only asked tells nothing. Each turn is looked at once, and a line whose words stand in the log already is
+not written again, so a flush that a
 crash interrupted is simply done again. The model, where there is one, is asked once a cycle and given up after three
 failures; whatever it answers can only be appended, through the gate like any write. The date is the user's.
 Not here: when to flush (session); the wordings (tables/worth.toml).
@@ -18,13 +19,13 @@ from typing import TYPE_CHECKING, Literal
 
 from anima.errors import NoSuchDocument
 from anima.memory.verbs import log_heading, log_line
-from anima.memory.write import STAMP
 from anima.model import Complete, DocPath, Kind, Receipt, Scope
 from anima.sessions.quote import quotable, quoted, told, without_blocks
 from anima.sessions.replay import time_of
 from anima.text import read_table
 from anima.text.dates import day_in_name
 from anima.text.markdown import bullet_text, defuse_tags, lines_of
+from anima.text.phrases import said_in, words_of
 
 if TYPE_CHECKING:
     from anima.sessions.hand import Hand
@@ -176,7 +177,8 @@ class Flushing:
         from anima.gate.scan import PLACEHOLDER, scan_text
 
         forgotten = self._hand.rooms.writer().forgotten
-        wanted = [line for line in dict.fromkeys(lines) if not PLACEHOLDER.search(line)]
+        firsts = {_bare(line): line for line in reversed(lines)}
+        wanted = [line for line in lines if firsts.pop(_bare(line), "") and not PLACEHOLDER.search(line)]
         if forgotten:
             known = [line for line in wanted if forgotten.holds(line)]
             self._left_out += len(known)
@@ -214,7 +216,7 @@ class Flushing:
         waiting = [p for p in proposals.all(self._site.clock()) if p.session == self._hand.id]
         texts += [change.text for proposal in waiting for change in proposal.changes]
         texts += [e.text for e in self._hand.rooms.writer().unreviewed.all() if e.session == self._hand.id]
-        return {_bare(bullet_text(line)) for text in texts for line in lines_of(text) if line.strip()}
+        return {_bare(line) for text in texts for line in lines_of(text) if line.strip()}
 
     def _text(self, path: DocPath) -> str:
         try:
@@ -259,7 +261,8 @@ def _status(receipts: Iterable[Receipt]) -> str:
 
 
 def _bare(line: str) -> str:
-    return " ".join(STAMP.sub("", line, count=1).split())
+    """What two lines share that say the same: their words, whoever spoke."""
+    return " ".join(words_of(said_in(line))) or line.strip()
 
 
 # -- what is worth keeping ----------------------------------------------------------------------------------------------
@@ -313,6 +316,7 @@ _CORRECTION = re.compile(
 _TIME = _any("time")
 _NUMBER = _any("number")
 _FIRST = _any("first")
+_ASKED = _any("asked")
 _PAST = _any("past")
 _PEOPLE = _any("people")
 _NAME = re.compile(r"(?<=[^\W\d_A-Z][ ,])[^\W\d_a-z][^\W\d_]+|[“\"«][^”\"»]{2,60}[”\"»]")
@@ -346,7 +350,7 @@ def _judged(turn: Said) -> Kept | None:
         return Kept(kind=kind, text=_telling(text, found.start()), number=turn.number, score=1.0, role="assistant")
     kind, at = _kind(text)
     score = telling(text)
-    if kind == "fact" and score < _LEAST:
+    if kind == "fact" and (score < _LEAST or all(map(_is_asked, _sentences(text)))):
         return None
     line = _marked(text) if kind == "remember" else _telling(text, at)
     return Kept(kind=kind, text=line, number=turn.number, score=score)
@@ -402,9 +406,14 @@ def _sentence_at(text: str, at: int) -> str:
     return next((m[0] for m in _SENTENCE.finditer(text) if m.start() <= at < m.end()), text)
 
 
+def _is_asked(sentence: str) -> bool:
+    """Whether a sentence asks, for something or to do something, and so tells nothing."""
+    return sentence.endswith(("?", "？", "؟")) or _ASKED.match(sentence) is not None
+
+
 def _telling(text: str, at: int) -> str:
     """The turn without its greetings and questions, unless nothing would be left."""
-    kept = [s for s in _sentences(text) if not s.endswith("?") and not (_GREETING.match(s) and len(s.split()) < 5)]
+    kept = [s for s in _sentences(text) if not (_is_asked(s) or (_GREETING.match(s) and len(s.split()) < 5))]
     return _cut(" ".join(kept) or _sentence_at(text, at).strip())
 
 

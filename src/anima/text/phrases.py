@@ -1,8 +1,9 @@
 """Phrases: what is looked for when something is to be forgotten, and how a text looks without it. Pure.
 
-Promise: a phrase is found whatever its case, Unicode form, blanks and line breaks are; one of several words also
-across punctuation, markup, link targets and characters nobody sees, between its words and inside them; only whole lines
-go, and a bullet takes along what hangs below it; every other line stays as it was, byte for byte. Linear in the text.
+Promise: a phrase is found as whole words, in scripts that part them, whatever its case, Unicode form, blanks and line
+breaks are; one of several words also across punctuation, markup, link targets and characters nobody sees, between its
+words and inside them; only whole lines go, and a bullet takes along what hangs below it; every other line stays as it
+was, byte for byte. Linear in the text.
 Not here: where to look (forget), and what stays forgotten (forgotten).
 """
 
@@ -33,6 +34,8 @@ _BREAK = re.compile(r"(?<!\\)\\+[nrt]")  # a line end or a tab there
 # Scripts that put no blanks between words are taken letter by letter; a sign that is no punctuation is a word too.
 _CLOSE = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _WORD = re.compile(rf"[{_CLOSE}]|[^\W_{_CLOSE}]+|[^\w\s\x00-\x7f\ufffd]")
+# Scripts in which a word has no end that could be seen: no blanks, or particles that hang on to it.
+_ENDLESS = re.compile(rf"[{_CLOSE}\uac00-\ud7af]")
 # What may stand inside a word, and may part two: emphasis, and what nobody sees; and the hump of a CamelCase word.
 _SOFT, _HUMP = "\x01", "\x02"
 _NO_LETTER = bytes(byte for byte in range(128) if not chr(byte).isalnum())
@@ -212,8 +215,8 @@ def is_strong(said: str) -> bool:
 class Wanted:
     """What is looked for. Lives as long as one plan.
 
-    `texts` are the owner's own words, found anywhere, also inside a word; `lines` is what selected lines say, found as
-    a run of words; `whole` are short ones, which count only where they are all of a line.
+    `texts` are the owner's own words, found wherever they stand as words; `lines` is what selected lines say, found as a
+    run of words; `whole` are short ones, which count only where they are all of a line.
     """
 
     def __init__(
@@ -228,7 +231,10 @@ class Wanted:
         self._plain = [(plain, text) for text in self.texts if (plain := flat(text).text)]
         self._whole = {plain: text for text in whole if (plain := flat(text).text)}
         self._runs = Runs()
-        for text in self.lines:
+        alone = [
+            text for plain, text in self._plain if words_of(text) == [plain]
+        ]  # also where emphasis or a hump ends it
+        for text in (*self.lines, *alone):
             self._runs.add(tuple(words_of(text)), text)
         self._begun: dict[str, list[list[str]]] = {}  # by their first words
         for words in filter(None, map(words_of, self.phrases)):
@@ -266,8 +272,11 @@ class Wanted:
         for plain, phrase in self._plain:
             at = flat.text.find(plain)
             while at >= 0:
-                yield Match(flat.line_at(at), flat.line_at(at + len(plain) - 1), phrase)
-                at = flat.text.find(plain, at + len(plain))
+                end = at + len(plain)
+                is_whole = not (_goes_on(flat.text, at) or _goes_on(flat.text, end))
+                if is_whole:
+                    yield Match(flat.line_at(at), flat.line_at(end - 1), phrase)
+                at = flat.text.find(plain, end if is_whole else at + 1)
         if self._runs:
             for placed in found.cuts():
                 for start, end, phrase in self._runs.found([word for word, _ in placed]):
@@ -313,6 +322,14 @@ class Wanted:
     def found(self, text: str) -> set[str]:
         """The phrases a text holds."""
         return {match.phrase for match in self.matches(text)}
+
+
+def _goes_on(text: str, at: int) -> bool:
+    """Whether a place in a text lies inside a word."""
+    around = text[at - 1 : at + 1] if at else ""
+    return len(around) == 2 and all(
+        (sign.isalnum() or unicodedata.category(sign)[0] == "M") and not _ENDLESS.match(sign) for sign in around
+    )
 
 
 def _begins(whole: Sequence[str], left: Sequence[str]) -> bool:
