@@ -1047,6 +1047,19 @@ def test_a_wish_to_forget_is_not_kept_but_forgotten(aria: Path) -> None:
     assert code == 0 and "Pixel" not in (aria / "MEMORY.md").read_text(encoding="utf-8")
 
 
+def test_no_single_key_decides_who_somebody_is(aria: Path) -> None:
+    with Home.open(aria) as home, home.session(scope="main", channel="cli") as session:
+        session.call(
+            "memory_write", {"target": "user", "content": "- **Name:** Ana Ruiz"}
+        )  # a first card without a name
+    keep: dict[str, Any] = {"until": b"q quit", "keys": b"k"}
+    code, shown = on_a_terminal("review", "--home", aria, **keep, then=[(b"to keep it", b"yes\n")])
+    assert code == 0 and "it still waits" in shown and "Ana" not in (aria / "USER.md").read_text(encoding="utf-8")
+    code, shown = on_a_terminal("review", "--home", aria, **keep, then=[(b"to keep it", b"keep\n")])
+
+    assert code == 0 and "- **Name:** Ana Ruiz\n" in (aria / "USER.md").read_text(encoding="utf-8")
+
+
 def test_the_card_of_the_first_conversation_is_confirmed_by_typing_the_agents_name(cli: Cli, aria: Path) -> None:
     with Home.open(aria) as home, home.session(scope="main", channel="cli") as session:
         for target, content in (("identity", "- **Name:** Pip"), ("user", "- **Name:** Ana Ruiz")):

@@ -1073,13 +1073,17 @@ def test_what_a_command_line_says_is_not_left_in_the_lock(tmp_path, monkeypatch,
 @pytest.mark.parametrize(
     ("text", "goes", "stays"),
     [
-        ("rent", ["the rent is due", "pay **rent**", "rent_2026", "RENT.", "monthlyRent"], ["parentheses", "current", "rents"]),
+        (
+            "rent",
+            ["the rent is due", "pay **rent**", "rent_2026", "RENT.", "monthlyRent"],
+            ["parentheses", "current", "rents"],
+        ),
         ("été", ["l'été dernier"], ["étés"]),
         ("東京", ["昨日東京都へ行った"], ["京都"]),
         ("서울", ["서울에 산다"], ["부산에 산다"]),
         ("3.5", ["it costs 3.5 crowns"], ["it costs 13.5 crowns"]),
     ],
-)  # fmt: skip
+)
 def test_a_word_is_found_as_a_word_where_words_have_ends(text: str, goes: list[str], stays: list[str]) -> None:
     wanted = Wanted(texts=[text])
     assert [line for line in goes if not wanted.touches(line)] == []

@@ -162,3 +162,19 @@ def test_the_badge_counts_noted_lines_too(desk: Desk) -> None:
 
     assert page.get(f"{API}/waiting").json() == {"proposals": 1, "noted": 1}
     assert 'aria-label="2 waiting"' in page.get("/today").text
+
+
+def test_only_a_program_of_somebodys_counts_as_connected(desk: Desk) -> None:
+    for channel in ("cli", "chat", "telegram", "heartbeat"):
+        with desk.home.session(scope="main", channel=channel) as session:
+            session.log("user", "Hello")
+    assert 'class="guide-step" id="step-connect"' in desk.page.get("/today").text
+    with desk.home.session(scope="main", channel="mcp") as session:
+        session.call("memory_search", {"query": "boat"})
+    assert 'class="guide-step done" id="step-connect"' in desk.page.get("/today").text
+
+
+def test_today_says_who_waits_for_a_schedule_that_nobody_runs(desk: Desk) -> None:
+    assert "Nobody runs your schedule" not in desk.page.get("/today").text
+    desk.home.write("HEARTBEAT.md", "- Look at the calendar each morning\n")
+    assert "HEARTBEAT.md waits for it" in desk.page.get("/today").text

@@ -421,6 +421,9 @@ def _decide_change(home: Home, proposal: Proposal, key: str) -> bool | None:
         say("left as it was; it still waits")
         return True
     typed, content = _typed(home, proposal), proposal.content
+    if not typed and home.inbox.alone(proposal) in ("identity", "danger") and not _is_meant():
+        say("it still waits")
+        return True
     try:
         show_receipts(home.inbox.approve(proposal.id, approver="terminal", content=content, text=text, typed=typed))
     except BadArguments as error:
@@ -434,6 +437,11 @@ def _typed(home: Home, proposal: Proposal) -> str:
         return ""
     question = f"Type {inert(name)} to confirm who your agent is"
     return str(click.prompt(question, default="", show_default=False, err=True))
+
+
+def _is_meant() -> bool:
+    """Whether the owner types out a yes to what no single key decides, as in a chat."""
+    return str(click.prompt("Type keep to keep it", default="", show_default=False, err=True)).strip() == "keep"
 
 
 def _decide_page(home: Home, page: Sequence[ForReview], key: str) -> bool | None:

@@ -80,12 +80,15 @@ def _written(here: Served, revision: Revision) -> Iterator[tuple[str, str]]:
 
 
 def _schedule(here: Served) -> dict[str, Any]:
-    """Whether what the agent should do by itself is done by anybody."""
-    from anima.agent.schedule import state_of
+    """Whether what the agent should do by itself is done by anybody: its heartbeat and routines that ask for something."""
+    from anima.agent.schedule import heartbeat_of, state_of
 
     state, home = state_of(here.home.site.store), here.home
-    routines = [entry.path for entry in home.list_all() if entry.path.startswith("routines/")]
-    return {"on": state.on, "stopped": state.stopped, "routines": routines}
+    found = [entry.path for entry in home.list_all() if entry.path.startswith("routines/")]
+    with suppress(HomeError):
+        page = home.layout.row("heartbeat").path if home.layout.has("heartbeat") else ""
+        found += [page] if page and heartbeat_of(home.read(page).text, page, home.config.rituals) else []
+    return {"on": state.on, "stopped": state.stopped, "pages": found}
 
 
 # -- the guided start -------------------------------------------------------------------------------------------------------
@@ -100,7 +103,7 @@ def _guide(here: Served) -> dict[str, Any] | None:
     for role in ("user", "identity"):
         with suppress(HomeError):
             texts[role] = home.read(layout.row(role).path).text if layout.has(role) else ""
-    seen = next((row for row in talks if row.source_plugin not in ("", CHANNEL)), None)
+    seen = next((row for row in talks if row.source_plugin in _agents()), None)
     done = {
         "you": "**Name:** _(" not in texts.get("user", ""),
         "agent": "**Creature:** _(" not in texts.get("identity", ""),
@@ -112,6 +115,13 @@ def _guide(here: Served) -> dict[str, Any] | None:
         return None
     at = time_of(seen.updated_at) if seen else None
     return {"done": done, "zone": str(home.site.zone() or ""), "seen": at, **connecting(here)}
+
+
+def _agents() -> frozenset[str]:
+    """How conversations are called that a program of somebody's held: over MCP or HTTP, or by the hooks of a host."""
+    from anima.connect.hosts import HOSTS
+
+    return frozenset({"mcp", "http", *HOSTS})
 
 
 def connecting(here: Served) -> dict[str, Any]:
