@@ -9,7 +9,7 @@ HOME_DIR ?= home
 help:          ## what there is to make
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
 
-up: $(VENV)/.installed  ## a home in ./home (made if missing), served until Ctrl-C
+up: $(VENV)/.installed  ## a home in ./home (made if missing; HOME_DIR=~/aria for another place), served until Ctrl-C
 	$(VENV)/bin/anima up $(HOME_DIR) --name Aria
 
 test: $(VENV)/.test-installed lint  ## lint, types and all tests

@@ -28,6 +28,7 @@ import pytest
 from anima import Home, Scope
 from anima.cli import FIRST, GROUPS, program, run
 from anima.layout.starter import NAMES
+from browsing import serving
 from owning import as_owner
 
 ANSI = re.compile(r"\x1b\[")
@@ -1072,3 +1073,35 @@ def test_the_card_of_the_first_conversation_is_confirmed_by_typing_the_agents_na
     assert code == 0 and "written: IDENTITY.md" in shown and not (aria / "BOOTSTRAP.md").exists()
     assert "- **Name:** Pip\n" in (aria / "IDENTITY.md").read_text(encoding="utf-8")
     assert "- **Name:** Ana Ruiz\n" in (aria / "USER.md").read_text(encoding="utf-8")
+
+
+def test_whoever_pipes_one_stream_is_told_why_they_are_not_taken_for_the_owner(aria: Path) -> None:
+    there, here = pty.openpty()
+    line = [sys.executable, "-m", "anima.cli", "remember", "The boat is blue", "--home", str(aria)]
+    done = subprocess.run(line, stdin=here, capture_output=True, text=True, check=False, timeout=120)
+    os.close(there)
+    os.close(here)
+
+    told = "standard output is no terminal, so this is not taken as the owner's; if it is yours, say --as-owner"
+    assert done.stderr.count(told) == 1 and "The boat is blue" not in (aria / "MEMORY.md").read_text(encoding="utf-8")
+
+
+def test_no_home_is_made_unasked_among_the_files_of_a_repository(cli: Cli, tmp_path: Path) -> None:
+    (tmp_path / "code" / ".git").mkdir(parents=True)
+    said = cli("init", tmp_path / "code")
+    assert said.code != 0 and "is a git repository" in said.err and f"anima init {tmp_path}/code/home" in said.err
+    assert [path.name for path in (tmp_path / "code").iterdir()] == [".git"]
+
+    assert cli("init", tmp_path / "code", "--yes").code == cli("init", tmp_path / "code").code == 0  # then it is a home
+
+
+def test_a_home_that_is_served_says_where_and_is_not_served_again(cli: Cli, aria: Path) -> None:
+    assert "nobody serves it just now" in cli("token", "link", "--as-owner", "--home", aria).err
+    with serving(aria) as server:
+        again = json.loads(cli("up", aria, "--as-owner", "--json").out)
+        told = cli("up", aria, "--as-owner").out
+        link = cli("token", "link", "--as-owner", "--home", aria).out
+
+        assert again["url"] == server.url and again["link"].startswith(f"{server.url}/login#")
+        assert "Another program serves it already." in told and link.startswith(f"{server.url}/login#")
+        assert cli("use").out == f"in use: {aria}\n"  # by `up`, though it was there before

@@ -367,6 +367,18 @@ def test_hostile_text_is_shown_and_does_nothing(visit: Visit, standing: Server, 
     expect(page).to_have_title(re.compile("^Inbox"))
 
 
+def test_a_box_says_what_of_a_paste_it_left_out(visit: Visit, standing: Server) -> None:
+    page = visit.come_in(at="/memory")
+    page.locator("#fact").focus()
+    page.evaluate("""() => {
+        const clipboardData = new DataTransfer();
+        clipboardData.setData("text", "x".repeat(90_000));
+        document.querySelector("#fact").dispatchEvent(new ClipboardEvent("paste", { clipboardData, bubbles: true }));
+    }""")
+
+    expect(page.locator("#said")).to_contain_text("Only 20,000 characters fit here: 70,000 at the end were left out.")
+
+
 def test_keys_are_shown_and_the_theme_is_kept(visit: Visit, standing: Server) -> None:
     page = visit.come_in()
     page.goto(standing.url + "/agent")

@@ -16,6 +16,7 @@ import click
 
 from anima.agent import PRACTICE
 from anima.cli.command import AGENT, HOME, JSON, Reply, argument, command, flag, is_owner, need_trust, option
+from anima.cli.memory import given_text
 from anima.cli.sessions import listed_as
 from anima.cli.show import counted, flat, inert, need_person, patient, whisper
 from anima.errors import BadArguments, Refused
@@ -53,7 +54,7 @@ def say(home: Home, text: str, session: str | None, model: str | None, as_owner:
     anima say "and where is it?" --session last
     cat report.txt | anima say - --model openai:gpt-5 --json
     """
-    said = sys.stdin.read() if text == "-" else text
+    said = given_text(text)
     if not said.strip():
         raise BadArguments("there is nothing to say", hint='anima say "hello"')
     if not said.isascii() and said.encode("utf-8", "replace").decode() != said:

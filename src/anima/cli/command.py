@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -276,8 +277,19 @@ def unless_dry(given: Mapping[str, Any]) -> bool:
 
 
 def is_owner(as_owner: bool) -> bool:
-    """Whether the owner asks: somebody at a terminal, who sees the answer there, or who says so."""
-    return as_owner or (sys.stdin.isatty() and sys.stdout.isatty())
+    """Whether the owner asks: somebody at a terminal, who sees the answer there, or who says so. To somebody who sees half of
+    it, it is told once why they do not count."""
+    away = [name for name, is_here in (("input", sys.stdin.isatty()), ("output", sys.stdout.isatty())) if not is_here]
+    if len(away) == 1 and not as_owner:
+        _tell_away(away[0])
+    return as_owner or not away
+
+
+@cache
+def _tell_away(stream: str) -> None:
+    whisper(
+        f"anima: standard {stream} is no terminal, so this is not taken as the owner's; if it is yours, say --as-owner"
+    )
 
 
 @contextmanager

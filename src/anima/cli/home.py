@@ -8,6 +8,8 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+import click
+
 from anima.cli.command import (
     HOME,
     SET,
@@ -24,7 +26,7 @@ from anima.cli.command import (
     unless_dry,
 )
 from anima.cli.show import SIGNS, console, counted, flat, plain, say, show_remarks, show_sign, table, whisper
-from anima.errors import BadArguments, NoSuchHome
+from anima.errors import BadArguments, NoSuchHome, Refused
 from anima.model import Scope, is_address
 
 if TYPE_CHECKING:
@@ -78,11 +80,19 @@ No home here, and none in use.
     option("--emoji", metavar="SIGN", help="One sign to know it by."),
     option("--dialect", metavar="NAME", help="Lay it out as this dialect. Default: the one it has, else anima."),
     flag("--again", help="Make a new home where an earlier one vanished."),
+    flag("--yes", help="Make it also among the files of a git repository, without a question."),
     option("--home", metavar="PATH", help="The same as PATH."),
     opens=False,
 )
 def init(
-    path: str | None, name: str, emoji: str | None, dialect: str | None, again: bool, home: str | None, as_owner: bool
+    path: str | None,
+    name: str,
+    emoji: str | None,
+    dialect: str | None,
+    again: bool,
+    yes: bool,
+    home: str | None,
+    as_owner: bool,
 ) -> Reply:
     """Make a home: core files from templates, for your eyes alone. Nothing that exists is touched.
 
@@ -100,6 +110,8 @@ def init(
     try:
         with Home.open(place) as there:
             before = {entry.path for entry in there.list_all()}
+            if not (yes or there.site.store.begun):
+                _ask_among(place)
     except NoSuchHome:
         before = set()
     settings = {"dialect": dialect} if dialect else None
@@ -108,7 +120,7 @@ def init(
     new = [file for file in files if file not in before]
     sign = f" {flat(who.emoji.value)}" if who.emoji else ""
     place, in_database = (root, True) if is_address(place) else (place, False)  # an address may hold a password
-    first = not in_database and folders.in_use() is None and is_owner(as_owner)
+    first = not in_database and not folders.is_any_in_use() and is_owner(as_owner)
     if first:
         folders.use(os.path.expanduser(place))
     lines = (
@@ -119,6 +131,16 @@ def init(
     )
     value = {"home": root, "dialect": spoken, "name": who.name.value, "files": files, "made": new}
     return Reply(value, "\n".join(lines))
+
+
+def _ask_among(place: str) -> None:
+    """Has a person say so, before a home is made among the files of something else. Raises Refused."""
+    if not os.path.exists(os.path.join(os.path.expanduser(place), ".git")):
+        return
+    told = f"{flat(place)} is a git repository, and no home yet; its files would stand among what git keeps"
+    if not (sys.stdin.isatty() and sys.stdout.isatty() and click.confirm(f"{told}. Make a home there?")):
+        hint = f"take a folder of its own: anima init {flat(os.path.join(place, 'home'))}; or say --yes"
+        raise Refused(f"{told}; nothing was made", rule="needs-a-yes", hint=hint)
 
 
 @command(

@@ -79,8 +79,8 @@ def write(home: Home, path: str, text: str | None, base: str | None, reason: str
     anima write TOOLS.md --as-owner < tools.md
     """
     if is_owner(as_owner):
-        return _written(home.write(path, _given(text), base=base, reason=reason))
-    return _submitted(home, path, Kind.WRITE, _given(text), base=base, reason=reason)
+        return _written(home.write(path, given_text(text), base=base, reason=reason))
+    return _submitted(home, path, Kind.WRITE, given_text(text), base=base, reason=reason)
 
 
 @command(
@@ -95,8 +95,8 @@ def append(home: Home, path: str, text: str | None, reason: str, as_owner: bool)
     anima append notes/boat.md "- The tiller needs a second coat."
     """
     if is_owner(as_owner):
-        return _written(home.append(path, _given(text), reason=reason))
-    return _wished(home, target=path, content=_given(text), reason=reason)
+        return _written(home.append(path, given_text(text), reason=reason))
+    return _wished(home, target=path, content=given_text(text), reason=reason)
 
 
 @command(
@@ -175,7 +175,7 @@ def delete(home: Home, path: str, base: str | None, reason: str, as_owner: bool)
     return _submitted(home, path, Kind.DELETE, base=base, reason=reason)
 
 
-def _given(text: str | None) -> str:
+def given_text(text: str | None) -> str:
     """The text of the command line, or of standard input, which `-` names too."""
     if text is not None and text != "-":
         return text

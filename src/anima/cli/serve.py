@@ -107,7 +107,7 @@ def up(
         is_vacant = isinstance(error, FileNotFoundError)
     with Home.create(place, name=name) if is_vacant else open_home(place, set_) as opened:
         need_trust(opened, may_ask=not json)
-        if is_vacant and folders.in_use() is None and is_owner(as_owner):
+        if isinstance(place, Path) and not folders.is_any_in_use() and is_owner(as_owner):
             folders.use(place)
         if not json:
             show_remarks(opened.upkeep.doctor())
@@ -145,10 +145,12 @@ def _service(kind: str, place: Path, port: int | None) -> str:
 
 
 def serve_home(home: Home, *, port: int | None, json: bool, as_owner: bool) -> None:
-    """Serves a home that is open, and says how to come in; to the owner, with a link that lets in whoever has it."""
+    """Serves a home that is open, and says how to come in; to the owner, with a link that lets in whoever has it. One that
+    is served already is not served again, unless at a port of its own."""
     from anima.web.serve import Address, serve
+    from anima.web.tokens import Keyring
 
-    def ready(address: Address) -> None:
+    def ready(address: Address, first: str = "Serving on this machine until Ctrl-C.") -> None:
         # What an agent's configuration needs to live here: the same for every host that knows `mcpServers`.
         host = {"command": _program(), "args": ["mcp", "--home", home.name, "--scope", "main"]}
         line = {"mcpServers": {"anima": host}}
@@ -158,12 +160,16 @@ def serve_home(home: Home, *, port: int | None, json: bool, as_owner: bool) -> N
         else:
             program, where = flat(_program()), "" if _is_in_use(home) else f" --home {flat(home.name)}"
             more = f"The link works once, for ten minutes; then: {program} token link{where}" if link else ""
-            say(f"Serving on this machine until Ctrl-C. {more}".rstrip())
+            say(f"{first} {more}".rstrip())
             say(f"Open:  {link or f'{address.url}, with a link from {program} token link{where} at a terminal'}")
             say(f"Agent: {flat(json_text.dumps(line, ensure_ascii=False))}")
             say(f"Talk:  {_talking(home, program, where)}")
         sys.stdout.flush()
 
+    keyring = Keyring.of(home)
+    if port is None and (url := keyring.served_at()):
+        ready(Address(url=url, link=f"{url}/login#{keyring.code()}"), "Another program serves it already.")
+        return
     serve(home, port=port, ready=ready, mcp=_guest(home))
     if not json:
         whisper("stopped; nothing is half done")
@@ -265,8 +271,12 @@ def token(home: Home, action: str, **asked: Any) -> Reply:
     if action == "link":
         from anima.web import serve
 
-        link = f"http://{serve.HOST}:{asked['port'] or serve.PORT}/login#{keyring.code()}"
-        whisper("it works once, for ten minutes, while the home is served")
+        at = keyring.served_at()
+        url = f"http://{serve.HOST}:{asked['port'] or serve.PORT}" if asked["port"] or not at else at
+        link = f"{url}/login#{keyring.code()}"
+        whisper(
+            "it works once, for ten minutes, while the home is served" + ("" if at else "; nobody serves it just now")
+        )
         return Reply({"link": link}, link)
     if action == "path":
         keyring.owner_token()

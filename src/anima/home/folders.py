@@ -153,6 +153,12 @@ def in_use(env: Mapping[str, str] | None = None) -> Path | None:
     return trust.in_use(os.environ if env is None else env)
 
 
+def is_any_in_use() -> bool:
+    """Whether a home is in use that is there: one that is gone gives its place to the next."""
+    used = in_use()
+    return used is not None and used.exists()
+
+
 def use(path: str | Path, env: Mapping[str, str] | None = None) -> None:
     """Makes a home the one that is taken where nothing names one. Kept in the user's own configuration."""
     trust.use(os.environ if env is None else env, Path(path).absolute())

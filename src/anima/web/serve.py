@@ -111,8 +111,9 @@ def serve(
         keyring.owner_token()
         url = f"http://{HOST}:{listening.getsockname()[1]}"
         app = create_app(home, keyring=keyring, mcp=mcp, chores=CHORES)
-        if ready is not None:
-            ready(Address(url=url, link=f"{url}/login#{keyring.code()}"))
-        server_for(app).run(sockets=[listening])
+        with keyring.serving(url):
+            if ready is not None:
+                ready(Address(url=url, link=f"{url}/login#{keyring.code()}"))
+            server_for(app).run(sockets=[listening])
     finally:
         listening.close()

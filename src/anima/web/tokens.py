@@ -17,7 +17,7 @@ import re
 import secrets
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -90,6 +90,35 @@ class Keyring:
     def cookie(self) -> str:
         """The name of the page's cookie: browsers share cookies between ports, so each home has its own."""
         return f"anima-{self.folder.name[:8]}"
+
+    # -- serving --------------------------------------------------------------------------------------------------------
+
+    @contextmanager
+    def serving(self, url: str) -> Iterator[None]:
+        """Whoever asks `served_at` inside is told this address. It ends with the process, however that ends."""
+        file = os.open(self.folder / "served", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            with suppress(BlockingIOError):  # another serves it too, and is told
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                os.truncate(file, 0)
+                os.write(file, url.encode())
+            yield
+        finally:
+            os.close(file)
+
+    def served_at(self) -> str:
+        """Where a process on this machine serves the home; empty where none does."""
+        try:
+            file = os.open(self.folder / "served", os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        except OSError:
+            return ""
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            return ""
+        except BlockingIOError:
+            return os.read(file, 200).decode()
+        finally:
+            os.close(file)
 
     # -- asking ---------------------------------------------------------------------------------------------------------
 

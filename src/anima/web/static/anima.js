@@ -527,6 +527,11 @@
       const button = event.target.closest("[data-act]");
       if (button && acts[button.dataset.act]) { event.preventDefault(); act(button.dataset.act, button); }
     });
+    document.addEventListener("paste", (event) => {  // a box takes as much as it may hold; the rest is not dropped unsaid
+      const box = event.target.closest("[maxlength]"), most = box && box.maxLength;
+      const left = box && box.value.length - (box.selectionEnd - box.selectionStart) + event.clipboardData.getData("text").length - most;
+      if (left > 0) say(`Only ${most.toLocaleString()} characters fit here: ${left.toLocaleString()} at the end were left out. A long text is a page of its own.`);
+    });
     document.addEventListener("keydown", key);
     if (document.body.dataset.events) listen(document.body.dataset.events);
     const door = $("#door");
