@@ -1,16 +1,10 @@
-"""Tenants share a server and nothing else, also where the application forgets to ask for its own rows; and a server that
-goes away at any statement loses nothing that was acknowledged and writes nothing twice."""
+"""Tenants share a server and nothing else, also where the application forgets to ask for its own rows."""
 
 from __future__ import annotations
 
 import itertools
 import os
-import shutil
-import tempfile
 import threading
-from collections.abc import Callable, Iterator
-from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -19,7 +13,6 @@ from anima.cli import run
 from anima.compat import new_with_db
 from anima.errors import HomeError
 from anima.store.rows import transaction
-from anima.testing import postgres
 from conftest import Cluster
 
 psycopg = pytest.importorskip("psycopg")
@@ -142,82 +135,3 @@ def test_an_owner_makes_shows_suspends_and_erases_a_tenant(
         Home.open(cluster.application, tenant=name)
     with Home.open(cluster.application, tenant=other) as theirs:
         assert theirs.read("a.md").text == "theirs\n" and theirs.past.audit().ok
-
-
-# -- a server that goes away ------------------------------------------------------------------------------------------------
-
-
-class Axe:
-    """Ends the backend of a connection when it is about to do its n-th statement, or right after."""
-
-    def __init__(self, owner: str, at: int, *, after: bool) -> None:
-        self.owner, self.at, self.after, self.count = owner, at, after, 0
-
-    def __call__(self, statement: Callable[..., Any]) -> Callable[..., Any]:
-        def struck(connection: Any, *given: Any, **more: Any) -> Any:
-            self.count += 1
-            is_now = self.count == self.at
-            pid = connection.info.backend_pid if is_now else 0
-            if is_now and not self.after:
-                self.strike(pid)
-            answer = statement(connection, *given, **more)
-            if is_now and self.after:
-                self.strike(pid)
-            return answer
-
-        return struck
-
-    def strike(self, pid: int) -> None:
-        with psycopg.connect(self.owner, autocommit=True) as db:
-            db.cursor().execute("select pg_terminate_backend(%s, 5000)", (pid,))
-
-
-@pytest.fixture
-def home(cluster: Cluster, sealed: str) -> Iterator[Home]:
-    with Home.create(cluster.application, tenant=cluster.new_tenant(), name="Aria") as made:
-        made.write("a.md", "- zero\n")
-        yield made
-
-
-def statements_of(change: Callable[[], object], monkeypatch: pytest.MonkeyPatch, axe: Axe) -> int:
-    """How many statements a change sends while the axe hangs over it."""
-    with monkeypatch.context() as patch:
-        patch.setattr(psycopg.Connection, "execute", axe(psycopg.Connection.execute))
-        change()
-    return axe.count
-
-
-@pytest.mark.parametrize("after", [False, pytest.param(True, marks=pytest.mark.long)])
-def test_a_backend_that_dies_at_any_statement_of_a_change_leaves_it_done_once(
-    cluster: Cluster, home: Home, monkeypatch: pytest.MonkeyPatch, after: bool
-) -> None:
-    count = statements_of(lambda: home.write("a.md", "- one\n"), monkeypatch, Axe(cluster.owner, 0, after=False))
-    assert count > 10
-    for at in range(1, count + 1):
-        before, text = home.site.store.ledger.tip.n, f"- {at}{'+' * after}\n"
-        axe = Axe(cluster.owner, at, after=after)
-        statements_of(lambda text=text: home.write("a.md", text), monkeypatch, axe)  # type: ignore[misc]
-        with Home.open(cluster.application, tenant=home.name.rpartition(" ")[2].partition("/")[0]) as again:
-            assert again.read("a.md").text == text
-            records = list(again.site.store.ledger.records(before))
-            assert [record.kind for record in records] == ["intent", "done"], at
-            assert again.past.audit().ok and not again.past.history_problems()
-
-
-@pytest.mark.long
-def test_a_server_that_is_killed_has_everything_it_acknowledged(sealed: str) -> None:
-    folder = tempfile.mkdtemp(prefix="pg-")
-    try:
-        owner = postgres.server(folder)
-        address, tenant = postgres.prepare(owner), postgres.new_tenant(owner)
-        with Home.create(address, tenant=tenant, name="Aria") as home:
-            done = itertools.takewhile(lambda n: n < 20, itertools.count())
-            kept = [n for n in done if home.append("log.md", f"- {n}\n").status == "written"]
-            postgres.crash(folder)
-            postgres.start(Path(folder))
-            assert home.read("log.md").text == "".join(f"- {n}\n" for n in kept)
-            assert home.append("log.md", "- after\n").status == "written"
-            assert home.past.audit().ok
-    finally:
-        postgres.stop(folder)
-        shutil.rmtree(folder, ignore_errors=True)

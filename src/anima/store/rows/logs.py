@@ -138,9 +138,11 @@ class RowLog:
     def append(self, record: bytes, *, sync: bool) -> int:
         if len(record) > MAX_LINE:
             raise BadArguments(f"a record has at most {MAX_LINE:,} bytes, and this one {len(record):,}")
-        with self._logs.rows.transaction():
-            at = self._ended()[0]
-            self._logs.files.add(self._path, at, record)
+        return self._logs.rows.tried(self._logs.rows.transaction, lambda: self._append(record))
+
+    def _append(self, record: bytes) -> int:
+        at = self._ended()[0]
+        self._logs.files.add(self._path, at, record)
         return at
 
     def begin(self, record: bytes) -> None:

@@ -43,9 +43,7 @@ from anima.store.rows.files import FileRows, RowDocuments, RowState
 from anima.store.rows.history import RowHistory
 from anima.store.rows.homes import RowPlace
 from anima.store.rows.logs import RecordLog, RowLogs
-from anima.store.rows.transaction import LostConnection
 
-_TRIES = 3
 _WORDS = 50  # changes whose words are kept until they have a revision
 _LEASE = 60.0  # seconds that a lease outlives its holder
 _HEADS = """
@@ -267,14 +265,7 @@ class RowStore:
         """Writes a batch, all or nothing. Raises StaleWrite or Damaged with nothing changed."""
         if batch.verdict.answer is not Answer.ALLOW:
             raise Refused(f"the gate said {batch.verdict.answer}: {batch.verdict.reason}", rule=batch.verdict.rule)
-        for left in reversed(range(_TRIES if self.rows.held is None else 1)):
-            try:
-                with self.lock():
-                    return self._write(batch)
-            except LostConnection:
-                if not left:
-                    raise
-        raise AssertionError
+        return self.rows.tried(self.lock, lambda: self._write(batch))
 
     def _write(self, batch: Batch) -> Written:
         if batch.what == "approve" and batch.of and self.ledger.carried_out(batch.of):
@@ -374,8 +365,7 @@ class RowStore:
         """Every document here is ours to write."""
 
     def append(self, kind: str, fields: Mapping[str, object], *, sync: bool = True) -> Record:
-        with self.lock():
-            return self.ledger.add(kind, fields, sync=sync)
+        return self.rows.tried(self.lock, lambda: self.ledger.add(kind, fields, sync=sync))
 
     # -- history --------------------------------------------------------------------------------------------------------
 

@@ -13,13 +13,15 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from functools import cache
-from typing import Any, Protocol
+from typing import Any, Protocol, TypeVar
 
 from anima.errors import Damaged, HomeError, NoSuchHome
 
+T = TypeVar("T")
 Row = tuple[Any, ...]
 OWN = "{0}tenant = %(tenant)s and {0}home = %(home)s"  # what `[own]` stands for, and `[own a]` for a table called a
 WAIT = 30.0  # seconds for a connection, or for a COMMIT of somebody else's
+_TRIES = 3
 _LOCK = """
     select version, records, bytes, anchored, epoch from anima.home
     where [own] for update
@@ -122,6 +124,17 @@ class HomeRows:
 
     def _given(self, given: Mapping[str, Any]) -> dict[str, Any]:
         return {"tenant": self.tenant, "home": self.home, **given}
+
+    def tried(self, within: Callable[[], AbstractContextManager[object]], do: Callable[[], T]) -> T:
+        """What is done within a transaction, done again where the connection was lost before COMMIT was sent."""
+        for left in reversed(range(_TRIES if self.held is None else 1)):
+            try:
+                with within():
+                    return do()
+            except LostConnection:
+                if not left:
+                    raise
+        raise AssertionError
 
     # -- transactions ---------------------------------------------------------------------------------------------------
 

@@ -1,0 +1,370 @@
+"""A server that goes away, at any statement and in any way, loses nothing that was acknowledged, leaves nothing half written
+and writes nothing twice; so do writers that are killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from anima import Home, Scope
+from anima.errors import HomeBusy, HomeError
+from anima.testing import postgres
+from conftest import Cluster
+
+psycopg = pytest.importorskip("psycopg")
+SECONDS = int(os.environ.get("OUTAGE_SECONDS", "60"))  # how long writers are killed, one a second
+
+
+class Axe:
+    """Ends the backend of a connection when it is about to do its n-th statement, or right after."""
+
+    def __init__(self, owner: str, at: int, *, after: bool) -> None:
+        self.owner, self.at, self.after, self.count = owner, at, after, 0
+
+    def __call__(self, statement: Callable[..., Any]) -> Callable[..., Any]:
+        def struck(cursor: Any, *given: Any, **more: Any) -> Any:
+            self.count += 1
+            is_now = self.count == self.at
+            pid = cursor.connection.info.backend_pid if is_now else 0
+            if is_now and not self.after:
+                self.strike(pid)
+            answer = statement(cursor, *given, **more)
+            if is_now and self.after:
+                self.strike(pid)
+            return answer
+
+        return struck
+
+    def strike(self, pid: int) -> None:
+        with psycopg.connect(self.owner, autocommit=True) as db:
+            db.pgconn.exec_(f"select pg_terminate_backend({pid}, 5000)".encode())
+
+
+@pytest.fixture
+def home(cluster: Cluster, sealed: str) -> Iterator[Home]:
+    with Home.create(cluster.application, tenant=cluster.new_tenant(), name="Aria") as made:
+        made.write("a.md", "- zero\n")
+        yield made
+
+
+def beneath(axe: Axe, monkeypatch: pytest.MonkeyPatch, change: Callable[[], object]) -> bool:
+    """Whether a change was acknowledged that was made while the axe hung over it."""
+    with monkeypatch.context() as patch:
+        patch.setattr(psycopg.Cursor, "execute", axe(psycopg.Cursor.execute))
+        patch.setattr(psycopg.Cursor, "executemany", axe(psycopg.Cursor.executemany))
+        try:
+            change()
+        except HomeError:
+            return False
+    return True
+
+
+@pytest.mark.parametrize("after", [False, pytest.param(True, marks=pytest.mark.long)])
+def test_a_backend_that_dies_at_any_statement_of_a_change_leaves_it_done_once(
+    cluster: Cluster, home: Home, monkeypatch: pytest.MonkeyPatch, after: bool
+) -> None:
+    axe = Axe(cluster.owner, 0, after=False)
+    assert beneath(axe, monkeypatch, lambda: home.write("a.md", "- one\n")) and axe.count > 10
+    for at in range(1, axe.count + 1):
+        before, text = home.site.store.ledger.tip.n, f"- {at}{'+' * after}\n"
+        strike = Axe(cluster.owner, at, after=after)
+        assert beneath(strike, monkeypatch, lambda text=text: home.write("a.md", text))  # type: ignore[misc]
+        with anew(home, cluster.application) as again:
+            assert again.read("a.md").text == text
+            records = list(again.site.store.ledger.records(before))
+            assert [record.kind for record in records] == ["intent", "done"], at
+            assert again.past.audit().ok and not again.past.history_problems()
+
+
+def text_of(home: Home) -> str:
+    return "".join(home.read(entry.path).text for entry in home.list_all() if entry.path.endswith(".md"))
+
+
+def say(home: Home, n: int) -> None:
+    with home.resume(home.sessions.list()[0].id) as session:
+        session.log("user", f"said {n}.")
+
+
+def said(home: Home, n: int) -> int:
+    entries = home.sessions.read(home.sessions.list()[0].id, limit=10_000).entries
+    return sum(entry.content == f"said {n}." for entry in entries)
+
+
+def propose(home: Home, n: int) -> None:
+    with home.resume(home.sessions.list()[0].id) as session:
+        session.call("memory_write", {"target": "soul", "content": f"# Soul {n}.\n"})
+
+
+def moved(home: Home, n: int) -> int:
+    both = home.exists(f"moved/{n}.md"), home.exists("b.md")
+    return {(True, False): 1, (False, True): 0}.get(both, 2)
+
+
+# Each verb, and how often it stands afterwards: not at all or once.
+VERBS: dict[str, tuple[Callable[[Home, int], object], Callable[[Home, int], int]]] = {
+    "append": (lambda home, n: home.append("a.md", f"- add {n}.\n"), lambda home, n: text_of(home).count(f"add {n}.")),
+    "edit": (
+        lambda home, n: home.edit("a.md", "- zero\n", f"- zero\n- edit {n}.\n"),
+        lambda home, n: text_of(home).count(f"edit {n}."),
+    ),
+    "new": (lambda home, n: home.write(f"new/{n}.md", "- x\n"), lambda home, n: int(home.exists(f"new/{n}.md"))),
+    "move": (lambda home, n: home.move("b.md", f"moved/{n}.md"), moved),
+    "delete": (lambda home, n: home.delete("b.md"), lambda home, n: int(not home.exists("b.md"))),
+    "remember": (
+        lambda home, n: home.remember(f"Ana has {n} hens."),
+        lambda home, n: text_of(home).count(f"Ana has {n} hens."),
+    ),
+    "undo": (lambda home, n: home.undo(), lambda home, n: 1 - text_of(home).count(f"word{n}.")),
+    "propose": (propose, lambda home, n: sum(f"Soul {n}." in repr(each) for each in home.inbox.all())),
+    "say": (say, said),
+    "forget": (
+        lambda home, n: home.forget(text=f"word{n}.", purge=True),
+        lambda home, n: int(f"word{n}." not in text_of(home)),
+    ),
+}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("after", [False, True])
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_backend_that_dies_at_any_statement_of_any_verb_leaves_all_of_it_or_nothing(
+    cluster: Cluster, home: Home, monkeypatch: pytest.MonkeyPatch, verb: str, after: bool
+) -> None:
+    do, stands = VERBS[verb]
+    with home.session(scope=Scope.MAIN) as session:
+        session.log("user", "hello")
+    count = at = 0
+    while at <= count:  # of verbs with very many statements some forty, spread over all of them
+        if not home.exists("b.md"):
+            home.write("b.md", "- bee\n")
+        home.append("a.md", f"- word{at}.\n")
+        axe = Axe(cluster.owner, at, after=after)
+        is_done = beneath(axe, monkeypatch, lambda at=at: do(home, at))  # type: ignore[misc]
+        with anew(home, cluster.application) as again:
+            assert stands(again, at) in ((1,) if is_done else (0, 1)), at
+            check_whole(again)
+        count = count or axe.count
+        at += 1 + count // 40 * (at > 0)
+    assert count > 5
+
+
+def check_whole(home: Home) -> None:
+    """The chain and history are whole, and no change is half done or there twice."""
+    assert home.past.audit().ok and not home.past.history_problems()
+    ids: dict[str, list[str]] = {"intent": [], "done": []}
+    for record in home.site.store.ledger.records():
+        if record.kind in ids:
+            ids[record.kind].append(str(record.fields["id"]))
+    assert sorted(ids["intent"]) == sorted(ids["done"]) and len(set(ids["done"])) == len(ids["done"])
+
+
+# -- whole servers, and whole writers ----------------------------------------------------------------------------------------
+
+
+@contextmanager
+def own_server() -> Iterator[tuple[Path, str]]:
+    """A server nobody else uses: its folder, and the address for its owner."""
+    folder = Path(tempfile.mkdtemp(prefix="pg-"))
+    try:
+        yield folder, postgres.server(folder)
+    finally:
+        postgres.stop(folder)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+class Writers:
+    """Threads that add lines to one home and remember which were acknowledged."""
+
+    def __init__(self, address: str, tenant: str, count: int = 4) -> None:
+        self.address, self.tenant, self.stop = address, tenant, threading.Event()
+        self.kept: list[list[str]] = [[] for _ in range(count)]
+        self.tried, self.failed = Counter[str](), list[BaseException]()
+        self.threads = [threading.Thread(target=self._work, args=(n,)) for n in range(count)]
+
+    def _work(self, worker: int) -> None:
+        try:
+            with Home.open(self.address, tenant=self.tenant) as home:
+                for n in range(1_000_000):
+                    if self.stop.is_set():
+                        return
+                    line = f"- {worker}:{n}\n"
+                    self.tried[line] += 1
+                    try:
+                        home.append("log.md", line)
+                    except HomeError:
+                        continue  # not acknowledged; it may stand, once
+                    self.kept[worker].append(line)
+        except BaseException as error:
+            self.failed.append(error)
+
+    def wait_for(self, more: int) -> None:
+        """Until every writer was acknowledged so many times again."""
+        wanted = [len(kept) + more for kept in self.kept]
+        while any(len(kept) < least for kept, least in zip(self.kept, wanted, strict=True)):
+            assert not self.failed, self.failed
+            time.sleep(0.01)
+
+    def check(self) -> None:
+        self.stop.set()
+        for thread in self.threads:
+            thread.join()
+        assert not self.failed, self.failed
+        with Home.open(self.address, tenant=self.tenant) as home:
+            check_log(home.read("log.md").text, [line for kept in self.kept for line in kept], set(self.tried))
+            check_whole(home)
+
+
+def check_log(text: str, kept: list[str], tried: set[str]) -> None:
+    """Every line that was acknowledged stands, in each writer's order; none stands twice, and none nobody wrote."""
+    lines = text.splitlines(keepends=True)
+    assert max(Counter(lines).values()) == 1 and set(lines) <= tried
+    assert set(kept) <= set(lines)
+    for worker in {line.partition(":")[0] for line in lines}:
+        own = [int(line.partition(":")[2]) for line in lines if line.partition(":")[0] == worker]
+        assert own == sorted(own)
+
+
+@pytest.mark.long
+def test_a_server_that_is_killed_while_it_writes_has_everything_it_acknowledged(sealed: str) -> None:
+    with own_server() as (folder, owner):
+        address, tenant = postgres.prepare(owner), postgres.new_tenant(owner)
+        Home.create(address, tenant=tenant, name="Aria").close()
+        writers = Writers(address, tenant)
+        for thread in writers.threads:
+            thread.start()
+        for _ in range(3):
+            writers.wait_for(5)
+            postgres.crash(folder)
+            postgres.start(folder)
+        writers.wait_for(5)
+        writers.check()
+
+
+@pytest.mark.long
+def test_a_standby_that_takes_over_has_everything_that_was_acknowledged(sealed: str) -> None:
+    with own_server() as (first, owner):
+        second = Path(tempfile.mkdtemp(prefix="pg-"))
+        try:
+            address, tenant = postgres.prepare(owner), postgres.new_tenant(owner)
+            Home.create(address, tenant=tenant, name="Aria").close()
+            follow(first, second, owner)
+            both = address.replace(str(first / "socket"), f"{first / 'socket'},{second / 'socket'}")
+            writers = Writers(f"{both}&target_session_attrs=read-write", tenant)
+            for thread in writers.threads:
+                thread.start()
+            writers.wait_for(10)
+            postgres.crash(first)
+            with psycopg.connect(postgres.server(second), autocommit=True) as db:
+                db.execute("select pg_promote()")
+            writers.wait_for(10)
+            writers.check()
+        finally:
+            postgres.stop(second)
+            shutil.rmtree(second, ignore_errors=True)
+
+
+def follow(first: Path, second: Path, owner: str) -> None:
+    """A synchronous standby of the first server, in another folder."""
+    postgres._run("pg_basebackup", "-D", second / "data", "-d", owner, "-R", "-X", "stream", "-c", "fast", "--no-sync")
+    with psycopg.connect(owner, autocommit=True) as db:
+        postgres.start(second)
+        db.execute("alter system set synchronous_standby_names = '*'")  # the copy was made before, and waits for nobody
+        db.execute("select pg_reload_conf()")
+        while not db.execute("select 1 from pg_stat_replication where sync_state = 'sync'").fetchone():
+            time.sleep(0.05)
+
+
+@pytest.mark.long
+def test_a_pool_that_is_exhausted_says_so_and_serves_again(
+    cluster: Cluster, home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine: Any = home.site.store.rows.engine  # type: ignore[attr-defined]
+    monkeypatch.setattr(engine.pool, "timeout", 0.5)
+    held = [engine.pool.getconn() for _ in range(engine.pool.max_size)]
+    try:
+        for ask in (lambda: home.read("a.md"), lambda: home.write("a.md", "- no\n"), lambda: home.list_all()):
+            with pytest.raises(HomeBusy, match="in use"):
+                ask()
+    finally:
+        for db in held:
+            engine.pool.putconn(db)
+    assert home.read("a.md").text == "- zero\n"
+    monkeypatch.setattr(engine.pool, "timeout", 30.0)
+    writers = Writers(cluster.application, home.name.rpartition(" ")[2].partition("/")[0], 3 * engine.pool.max_size)
+    for thread in writers.threads:
+        thread.start()
+    writers.wait_for(1)
+    writers.check()
+    assert engine.pool.get_stats()["pool_available"] == engine.pool.get_stats()["pool_size"]
+
+
+WRITER = """
+import sys
+from anima import Home
+with Home.open(sys.argv[1], tenant=sys.argv[2]) as home:
+    n = 0
+    while True:
+        n += 1
+        line = f"- {sys.argv[3]}:{n}\\n"
+        print(f"try {line}", end="", flush=True)
+        if home.append("log.md", line).status == "written":
+            print(f"has {line}", end="", flush=True)
+"""
+
+
+@pytest.mark.long
+def test_writers_of_which_one_is_killed_every_second_lose_nothing_and_write_nothing_twice(
+    cluster: Cluster, sealed: str, tmp_path: Path
+) -> None:
+    tenant, dice, tries, has = cluster.new_tenant(), random.Random(7), set[str](), list[str]()
+    Home.create(cluster.application, tenant=tenant, name="Aria").close()
+    number = iter(range(1_000_000))
+
+    def start() -> tuple[subprocess.Popen[bytes], Path]:
+        told = tmp_path / f"{next(number)}.txt"
+        with open(told, "wb") as out:
+            words = (sys.executable, "-c", WRITER, cluster.application, tenant, told.stem)
+            return subprocess.Popen(words, stdout=out), told
+
+    running = [start() for _ in range(4)]
+    every = [told for _, told in running]
+    until = time.monotonic() + SECONDS
+    while time.monotonic() < until or len(every) < 8:
+        time.sleep(1.0)
+        ready = [n for n, (_, told) in enumerate(running) if told.stat().st_size]  # one that wrote something
+        if ready:
+            at = dice.choice(ready)
+            running[at][0].send_signal(signal.SIGKILL)
+            running[at][0].wait()
+            running[at] = start()
+            every.append(running[at][1])
+    for process, _ in running:
+        process.kill()
+        process.wait()
+    for told in every:
+        for line in told.read_text().splitlines(keepends=True):
+            tries.add(line[4:]) if line.startswith("try") else has.append(line[4:])
+    with Home.open(cluster.application, tenant=tenant) as home:
+        check_log(home.read("log.md").text, has, tries)
+        check_whole(home)
+    print(json.dumps({"killed": len(every) - 4, "acknowledged": len(has), "tried": len(tries)}))
+
+
+def anew(home: Home, address: str) -> Home:
+    """The same home as somebody else opens it."""
+    return Home.open(address, tenant=home.name.rpartition(" ")[2].partition("/")[0])
