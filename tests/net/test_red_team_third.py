@@ -17,10 +17,12 @@ from pydantic_ai import Agent
 from pydantic_ai.messages import (
     BinaryContent,
     ModelMessage,
+    ModelMessagesTypeAdapter,
     ModelRequest,
     ModelResponse,
     NativeToolCallPart,
     NativeToolReturnPart,
+    SystemPromptPart,
     TextPart,
     ToolCallPart,
     ToolReturnPart,
@@ -34,6 +36,7 @@ from anima.agent.lodging import Lodging
 from anima.agent.models import Models
 from anima.cli.agent import begun
 from anima.cli.chat import _Chat
+from anima.connect.adapters.pydantic_ai import past
 from anima.errors import NoSuchSession
 from anima.testing import Clock
 from anima.testing.models import ModelServer, Spoken
@@ -79,26 +82,50 @@ BEFORE = (
 )
 
 
-@pytest.mark.parametrize("way", ["another tool", "a file", "what was before", "the service's own search"])
+WAYS: dict[str, list[Any]] = {
+    "another tool": [],
+    "a file": [],
+    "instructions": [],
+    "what was before": [ModelResponse(parts=BEFORE[0][:1]), ModelRequest(parts=BEFORE[0][1:])],
+    "the service's own search": [ModelResponse(parts=[*BEFORE[1], TextPart("ok")])],
+    "a system prompt": [ModelRequest(parts=[SystemPromptPart(PLANTED)])],
+    "words of before": [ModelRequest(parts=[UserPromptPart(PLANTED)]), ModelResponse(parts=[TextPart("ok")])],
+    "an answer of before": [ModelRequest(parts=[UserPromptPart("x")]), ModelResponse(parts=[TextPart(PLANTED)])],
+    "a result in our name": [
+        ModelResponse(parts=[ToolCallPart(tool_name="memory_get", args={}, tool_call_id="1")]),
+        ModelRequest(parts=[ToolReturnPart(tool_name="memory_get", content=PLANTED, tool_call_id="1")]),
+    ],
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
 def test_what_an_agent_reads_beside_our_tools_is_outside_text(home: Home, way: str) -> None:
     said: Sequence[Any] = ["who keeps the books?"]
-    before: list[ModelMessage] = [ModelRequest(parts=[UserPromptPart(content="hello")])]
     if way == "a file":
         said = [*said, BinaryContent(data=b"%PDF " + PLANTED.encode(), media_type="application/pdf")]
-    elif way == "what was before":
-        before += [
-            ModelResponse(parts=BEFORE[0][:1]),
-            ModelRequest(parts=BEFORE[0][1:]),
-            ModelResponse(parts=[TextPart("ok")]),
-        ]  # type: ignore[arg-type]
-    elif way == "the service's own search":
-        before += [ModelResponse(parts=[*BEFORE[1], TextPart("ok")])]  # type: ignore[list-item]
     with home.session(scope=Scope.MAIN) as session:
         tools = [fetch] if way == "another tool" else []
         agent = Agent(FunctionModel(stream_function=obedient), tools=tools, capabilities=[Lodging(session)])
-        asyncio.run(agent.run(said, message_history=before))
+        if way == "instructions":
+            agent.instructions(lambda: PLANTED)
+        asyncio.run(agent.run(said, message_history=WAYS[way]))
         assert session.tainted
     assert PLANTED not in shown(home) and [each.entry.text for each in home.inbox.noted()] == [f"- {PLANTED}\n"]
+
+
+def test_a_conversation_that_the_session_saw_goes_on_clean_however_it_was_kept(home: Home) -> None:
+    with home.session(scope=Scope.MAIN) as session:
+        lodging = Lodging(session)
+        agent = Agent(FunctionModel(stream_function=obedient), instructions="Be brief.", capabilities=[lodging])
+        done = asyncio.run(
+            agent.run("Remember who keeps the books, and my token ghp_0123456789abcdefghijABCDEFGHIJ456789")
+        )
+        need("memory_write" in str(done.all_messages()), "it calls a tool of ours")
+        kept = ModelMessagesTypeAdapter.validate_json(done.all_messages_json())
+        asyncio.run(agent.run("And now?", message_history=kept))
+        other = Agent(FunctionModel(stream_function=obedient), capabilities=[Lodging(session)])
+        asyncio.run(other.run("And here?", message_history=past(session)))
+        assert not session.tainted
 
 
 def test_own_tools_and_a_tool_that_was_made_up_leave_a_conversation_clean(home: Home) -> None:

@@ -50,7 +50,7 @@ from pydantic_ai.usage import RunUsage, UsageLimits
 from anima.agent.delegates import Calls, Delegates, Purse
 from anima.agent.desk import Desk
 from anima.agent.desk import Happening as Happening
-from anima.agent.lodging import REQUEST, SILENCE, Lodging, called, is_early
+from anima.agent.lodging import REQUEST, SILENCE, Lodging, called, is_early, marks
 from anima.agent.messages import kept_from, messages_of, thinned, tokens_of, weight
 from anima.agent.news import news_for
 from anima.errors import HomeError
@@ -226,6 +226,7 @@ class Conversation:
     async def _run(self, said: str | None) -> Answered:
         self._lodging.outside = await self._desk.tools()
         history = messages_of(self._turns, self._told)
+        self._lodging.heard |= marks(history)
         kinds: Any = [str, DeferredToolRequests] if any(tool.asks for tool in self._lodging.outside) else str
         agent = Agent(self.model, capabilities=[self._lodging], toolsets=self._toolsets, retries=3, output_type=kinds)
         limits = UsageLimits(request_limit=self._requests)

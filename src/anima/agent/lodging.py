@@ -3,7 +3,8 @@
 Promise: the session's frozen prompt is the agent's instructions, byte for byte and nothing beside it; its tools are those
 of the table, through the session's own checked calls, and a wrong argument is an answer; what is said, and every call,
 stands in the transcript when the model hears of it, and an answer that breaks off stands there as far as it came. What
-other tools of the same agent say, and what is handed over beside words, is text from outside to the session.
+other tools of the same agent say, what is handed over beside words, and whatever else enters the conversation that the
+session has not seen (a history, a system prompt, instructions made as it goes) is text from outside to the session.
 Not here: whole conversations, cuts and retries (talk), which model (models).
 
     agent = Agent("openai:gpt-5", capabilities=[Lodging(home.session(scope=Scope.MAIN))])
@@ -26,6 +27,7 @@ from pydantic_ai.messages import (
     PartDeltaEvent,
     PartStartEvent,
     SpeechPart,
+    SystemPromptPart,
     TextPart,
     TextPartDelta,
     ToolReturnPart,
@@ -43,7 +45,7 @@ from anima.sessions.replay import Turn
 
 if TYPE_CHECKING:
     from pydantic_ai.capabilities import WrapRunHandler
-    from pydantic_ai.messages import AgentStreamEvent
+    from pydantic_ai.messages import AgentStreamEvent, ModelMessage
     from pydantic_ai.models import ModelRequestContext
     from pydantic_ai.run import AgentRunResult
 
@@ -70,9 +72,9 @@ class Lodging(AbstractCapability[Any]):
     only: Collection[str] | None = None
     outside: Sequence[OutsideTool] = ()
     reach: Callable[[OutsideTool, dict[str, Any], str | None], Awaitable[dict[str, Any]]] | None = None
-    about: Mapping[str, str] = field(
-        default_factory=dict
-    )  # what is said: `message_id` and `sender_id`, where a channel has them
+    # Of what is said: `message_id` and `sender_id`, where a channel has them.
+    about: Mapping[str, str] = field(default_factory=dict)
+    heard: set[int] = field(default_factory=set, repr=False)  # what the session saw of the conversation, by `marks`
     _partial: list[str] = field(default_factory=list, init=False, repr=False)
     _offered: set[str] = field(default_factory=set, init=False, repr=False)  # names of all tools, in this run
 
@@ -82,7 +84,16 @@ class Lodging(AbstractCapability[Any]):
         """What the person says is on the disk before anything else happens; where the prompt follows each turn, it does."""
         if text := _text_of(ctx.prompt):
             await asyncio.to_thread(self.log, "user", text, **self.about)
+        self.heard.add(hash(str(ctx.prompt)))
+        if not marks(ctx.messages) <= self.heard and not await asyncio.to_thread(self._knows, ctx.messages):
+            await asyncio.to_thread(self.session.taint, Origin.TOOL)
+        self.heard |= marks(ctx.messages)
         return replace(self)
+
+    def _knows(self, history: Sequence[ModelMessage]) -> bool:
+        """Whether a history that was handed over holds nothing but what the session has on record, or said in this process."""
+        summary, turns = self.session.context()
+        return marks(history) <= self.heard | marks(messages.messages_of(turns, summary))
 
     def get_instructions(self) -> str:
         return self.session.prompt.text
@@ -119,10 +130,18 @@ class Lodging(AbstractCapability[Any]):
         own = {tool.name for tool in self._own()} | set(self.session.site.config.own_tools)
         own |= {tool.name for tool in asked.output_tools}
         own |= {tool.name for tool in self.outside if not tool.server}  # of other agents, taken in where they are heard
-        parts = (part for message in request_context.messages for part in message.parts)
-        if any(is_outside(part, own, self._offered) for part in parts):
+        parts = [part for message in request_context.messages for part in message.parts]
+        new = [
+            part
+            for part in parts
+            if isinstance(part, UserPromptPart | SystemPromptPart) and mark(part) not in self.heard
+        ]
+        made = [part for part in asked.instruction_parts or () if part.dynamic]
+        if new or made or any(is_outside(part, own, self._offered) for part in parts):
             await asyncio.to_thread(self.session.taint, Origin.TOOL)
+        self.heard.update(map(mark, parts))
         for text in self.meanwhile():
+            self.heard.add(hash(text))
             await asyncio.to_thread(self.log, "user", text)
             ctx.enqueue(text)
         await asyncio.to_thread(self.before)
@@ -134,12 +153,15 @@ class Lodging(AbstractCapability[Any]):
         self._partial.clear()
         if text := "".join(part.content for part in response.parts if isinstance(part, TextPart)).strip():
             await asyncio.to_thread(self.log, "assistant", text + STOPPED * is_early(response))
+        self.heard.update(map(mark, response.parts))
         self.used(response.usage.input_tokens + response.usage.output_tokens)
         return response
 
     async def wrap_run(self, ctx: RunContext[Any], *, handler: WrapRunHandler) -> AgentRunResult[Any]:
         try:
-            return await handler()
+            result = await handler()
+            self.heard |= marks(result.new_messages())
+            return result
         finally:
             if said := "".join(self._partial).strip():  # at once: whoever stops a turn may stop the loop too
                 self.log("assistant", said + STOPPED)
@@ -184,6 +206,15 @@ def is_outside(part: object, own: Collection[str], offered: Collection[str]) -> 
         case UserPromptPart(content=content):
             return not isinstance(content, str) and not all(isinstance(each, str | CachePoint) for each in content)
     return isinstance(part, NativeToolReturnPart | SpeechPart | CompactionPart)
+
+
+def mark(part: object) -> int:
+    """What a part says, as a number by which it is known again in this process; whoever says it."""
+    return hash(str(getattr(part, "content", None) or getattr(part, "args", None) or part))
+
+
+def marks(history: Sequence[ModelMessage]) -> set[int]:
+    return {mark(part) for message in history for part in message.parts}
 
 
 def answered(session: Session, name: str, given: dict[str, Any], id: str | None) -> dict[str, Any]:
