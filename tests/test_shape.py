@@ -26,7 +26,7 @@ CEILINGS = {
     "layout": 1_130,
     "ledger": 940,
     "mcp": 800,
-    "memory": 2_250,
+    "memory": 2_260,
     "prompt": 1_800,
     "search": 4_250,
     "sessions": 4_760,
@@ -54,7 +54,7 @@ def test_no_package_grows(package: str) -> None:
 
 
 def test_the_ceilings_together_are_no_higher_than_the_source_was() -> None:
-    assert WHOLE <= 59_330  # 52,000 is what it should be; rooms, stores and a channel came since
+    assert WHOLE <= 59_340  # 52,000 is what it should be; rooms, stores and a channel came since
 
 
 # -- the figures count what they say -----------------------------------------------------------------------------------

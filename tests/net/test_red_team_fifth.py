@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from anima import Home, Scope
 from anima.gate.rules import read_glob
+from anima.memory import MOST_PER_LAYER
 from anima.model import Kind
 
 
@@ -47,3 +49,21 @@ def test_names_that_others_chose_count_as_read(home: Home) -> None:
         session.call("memory_write", {"target": "memory", "content": "- I am Bo"})
     with home.session(scope=Scope.MAIN) as session:
         assert any(seen.path.startswith("users/") for seen in session.documents()) == bool(session.tainted)
+
+
+@pytest.mark.parametrize("who", [{"scope": "main", "sender": "telegram:66"}, {"scope": "group", "group": "-42"}])
+def test_no_stranger_fills_the_inbox_by_beginning_conversations(home: Home, who: dict[str, Any]) -> None:
+    def wished(text: str) -> list[str]:
+        names = []
+        for _ in range(2):
+            with home.session(channel="telegram", **who) as session:
+                answer = session.call("memory_forget", {"text": text})
+                names.append(answer["proposal"] or answer["rule"])
+        return names
+
+    found = [wished(f"wish number {number}") for number in range(MOST_PER_LAYER + 1)]
+    assert all(one == other for one, other in found) and found[-1][0] == "too-many-pending"
+    assert wished("wish number 1")[0] == found[1][0]  # the same wish is one
+    assert len(home.inbox.all()) == MOST_PER_LAYER
+    with home.session(scope=Scope.MAIN) as session:  # whoever else asks has room of their own
+        assert session.call("memory_forget", {"text": "wish number 1"})["status"] == "pending"

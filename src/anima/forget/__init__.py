@@ -22,7 +22,7 @@ from anima.forget.wanted import Asked, Choice, asked_of, checked_texts
 from anima.layout import starter
 from anima.layout.listener import layer_at, layer_of
 from anima.ledger.provenance import OWNERS, Source
-from anima.memory import LIFETIME, MOST_PER_SESSION, Proposal, content_of
+from anima.memory import LIFETIME, Proposal, content_of
 from anima.memory.write import Writer, owners
 from anima.model import Actor, Change, DocPath, Document, Kind, Receipt
 from anima.site import Site
@@ -303,21 +303,21 @@ class Forget:
     # -- an agent's wish ------------------------------------------------------------------------------------------------
 
     def propose(self, change: Change, wish: Mapping[str, str], layer: str) -> Proposal | None:
-        """A wish to forget that waits for the owner; None when too many of this session wait. It tells the agent
+        """A wish to forget that waits for the owner; None when too many of whoever asks wait. It tells the agent
         nothing: what holds the words, the owner sees."""
         wish = {**wish, **({"layer": layer} if layer else {})}
         now, content, pending = self._site.clock(), content_of([change], wish), self._writer.proposals
-        if len(pending.of(change.session, now)) > MOST_PER_SESSION:
-            return None
+        if (before := pending.before(change.session, layer, now))[1]:  # and nothing is looked for in vain
+            return next((p for p in before[0] if p.content == content), None)
         drawn = self.plan(_asked_by(wish), purge=False)
         bases = [self._store.documents.read(c.path).text for c in drawn.changes]
         rest = [each for each in drawn.everything if each.place in ("transcript", "proposal", "torn")]
         told = "".join(f"forget: {each.place} {each.where}, {each.count} ({each.why})\n" for each in rest)
         with self._store.lock():
-            waits = pending.of(change.session, now)
+            waits, is_full = pending.before(change.session, layer, now)
             if (twin := next((p for p in waits if p.content == content), None)) is not None:
                 return twin
-            if len(waits) >= MOST_PER_SESSION:
+            if is_full:
                 return None
             found = Proposal(
                 id="",
@@ -331,6 +331,7 @@ class Forget:
                 diff=told + diff_of(drawn.changes, bases),
                 bases=(None,),
                 forget=wish,
+                layer=layer,
             )
             return pending.keep(found)
 

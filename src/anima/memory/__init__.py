@@ -35,6 +35,7 @@ FORMAT = 1
 FIRST = "first-conversation"  # the rule of the card that holds what was agreed on in it
 LIFETIME = timedelta(days=14)
 MOST_PER_SESSION = 100
+MOST_PER_LAYER = 20  # of somebody who is not the owner, or of a group, in however many conversations
 _ENDS = {ord(end): f"\\u{ord(end):04x}" for end in "\x85\u2028\u2029"}  # of lines, to whoever draws them
 _ID = re.compile(r"p(?:[0-9a-f]{12}|[1-9]\d{0,10})")
 _WISH = ("kind", "text", "base", "opening", "reason")  # of a change, as they are kept
@@ -57,6 +58,7 @@ class Proposal:
     forget: Mapping[str, str] | None = None  # what to forget: its `changes` then only say who asks, and where
     asked: str = ""  # a digest of the wish itself, of whoever does not see what stands there
     call: Mapping[str, str] | None = None  # of a tool from outside: `name`, `server`, `tool`, arguments as `text`
+    layer: str = ""  # whose wish it is, where that is not the owner's agent alone with them
 
     @property
     def path(self) -> DocPath:
@@ -109,6 +111,14 @@ class Proposals:
     def of(self, session: str | None, now: datetime) -> list[Proposal]:
         """Those of one session that wait. What cannot be read is nobody's here; `anima doctor` tells of it."""
         return [waiting for waiting in self._waiting(now, but=Damaged) if waiting.session == session]
+
+    def before(self, session: str | None, layer: str, now: datetime) -> tuple[list[Proposal], bool]:
+        """What waits of whoever asks, in every conversation of a layer's; and whether nothing more may."""
+        if not layer:
+            waits = self.of(session, now)
+            return waits, len(waits) >= MOST_PER_SESSION
+        waits = [waiting for waiting in self._waiting(now, but=Damaged) if waiting.layer == layer]
+        return waits, len(waits) >= MOST_PER_LAYER
 
     def _waiting(self, now: datetime, *, but: type[Damaged]) -> Iterator[Proposal]:
         """Those that wait, but for what stands in no other's way; `broken` names it."""
@@ -219,7 +229,7 @@ def _dump(p: Proposal) -> dict[str, Any]:
             for c in p.changes
         ],
         "findings": [{**asdict(finding), "severity": int(finding.severity)} for finding in p.findings],
-        **({"asked": p.asked} if p.asked else {}),
+        **{name: getattr(p, name) for name in ("asked", "layer") if getattr(p, name)},
         **({"forget": dict(p.forget), "foreseen": p.diff} if p.forget is not None else {}),
         **({"call": dict(p.call)} if p.call is not None else {}),
     }
@@ -264,6 +274,7 @@ def _parse(raw: dict[str, Any]) -> Proposal:
         bases=bases,
         forget=forget,
         asked=str(raw.get("asked", "")),
+        layer=str(raw.get("layer", "")),
         call=call,
     )
 

@@ -20,7 +20,7 @@ from anima.errors import BadArguments, BadText, HomeError, NoSuchDocument, Refus
 from anima.gate import judge
 from anima.gate.rules import GatePolicy, Situation, said, untrusted
 from anima.layout.listener import layer_at
-from anima.memory import FIRST, LIFETIME, MOST_PER_SESSION, Proposal, Proposals, WaitingCalls, content_of
+from anima.memory import FIRST, LIFETIME, Proposal, Proposals, WaitingCalls, content_of
 from anima.memory.forgotten import ForgottenList
 from anima.memory.unreviewed import FOLDER, MOST, MOST_OF_SESSION, Unreviewed, drawn, layer_folder, noted
 from anima.model import (
@@ -276,7 +276,7 @@ class Writer:
         now, changes = self.clock(), wanted
         bases = tuple(self._standing(change, situation) for change in changes)
         with self.store.lock():
-            waits = self.proposals.of(changes[0].session, now)
+            waits, is_full = self.proposals.before(changes[0].session, situation.layer, now)
             card = next((p for p in waits if p.is_first), None)
             if is_first := self._is_of_first_talk(changes, situation, card):
                 changes, bases = self._carded(changes[0], bases[0], card)
@@ -288,8 +288,8 @@ class Writer:
             asked = "" if situation.submitted is None else self.store.key.of(repr(said_so))
             proposal = next((p for p in waits if (p.asked == asked if asked else p.content == content)), None)
             if proposal is None:
-                if len(waits) >= MOST_PER_SESSION:
-                    why = f"{len(waits)} changes of this session wait for the owner already"
+                if is_full:
+                    why = f"{len(waits)} changes of {'theirs' if situation.layer else 'this session'} wait for the owner already"
                     full = Verdict(answer=Answer.DENY, rule="too-many-pending", reason=why)
                     return self._refused(changes, judged._replace(verdict=full))
                 proposal = self.proposals.keep(
@@ -305,6 +305,7 @@ class Writer:
                         content=content,
                         bases=bases,
                         asked=asked,
+                        layer=situation.layer,
                     )
                 )
                 if is_first and card:

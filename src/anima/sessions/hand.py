@@ -320,7 +320,7 @@ class Hand:
                 status="refused",
                 path=change.path,
                 rule="too-many-pending",
-                reason="enough of this session waits for the owner already",
+                reason="enough of whoever asks waits for the owner already; once it is decided, ask again",
             )
         return Receipt(
             status="pending", path=change.path, proposal=proposal.id, rule=proposal.rule, reason=proposal.why
