@@ -25,11 +25,11 @@ from pathlib import Path
 
 from anima.gate.scan import redact
 from anima.sessions.find import TranscriptIndex
-from anima.sessions.record import Transcript, encode, stamp, transcripts_in
-from anima.sessions.replay import Asker, Header, Turn, read
-from anima.store import Logs
+from anima.sessions.record import Transcript, encode, transcripts_in
+from anima.sessions.replay import Asker, Header, Turn, read, stamp
+from anima.store import Logs, Rules
 from anima.store.folder import Folder
-from anima.store.place import FolderStore, Rules
+from anima.store.place import FolderStore
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 LIMITS = {"log": 3.0, "list": 3.0, "search": 5.0}

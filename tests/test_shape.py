@@ -14,7 +14,7 @@ import pytest
 import shape
 
 CEILINGS = {
-    "(top)": 2_300,
+    "(top)": 1_910,
     "agent": 3_400,
     "backup": 2_260,
     "cli": 4_770,
@@ -28,9 +28,9 @@ CEILINGS = {
     "mcp": 800,
     "memory": 2_260,
     "prompt": 1_800,
-    "search": 4_250,
+    "search": 4_260,
     "sessions": 4_760,
-    "store": 9_080,
+    "store": 9_060,
     "testing": 2_520,
     "text": 3_190,
     "upkeep": 1_710,
@@ -54,7 +54,7 @@ def test_no_package_grows(package: str) -> None:
 
 
 def test_the_ceilings_together_are_no_higher_than_the_source_was() -> None:
-    assert WHOLE <= 59_340  # 52,000 is what it should be; rooms, stores and a channel came since
+    assert WHOLE <= 58_940  # 52,000 is what it should be; rooms, stores and a channel came since
 
 
 # -- the figures count what they say -----------------------------------------------------------------------------------

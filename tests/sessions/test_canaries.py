@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from anima import Home, HomeError, Scope
-from anima.sessions.record import stamp
-from anima.sessions.replay import Header
+from anima.sessions.replay import Header, stamp
 from anima.sessions.tools import TABLE
 from anima.testing import Clock
 

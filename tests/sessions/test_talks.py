@@ -18,8 +18,8 @@ from test_transcript import store_at, texts_with_secrets
 
 from anima.gate.scan import redact
 from anima.sessions.find import Quote, Quotes, TranscriptIndex, preview
-from anima.sessions.record import Transcript, forget, stamp, transcripts_in
-from anima.sessions.replay import Asker, Header
+from anima.sessions.record import Transcript, forget, transcripts_in
+from anima.sessions.replay import Asker, Header, stamp
 from anima.text import cut
 
 NOON = datetime(2026, 5, 8, 12, 0, tzinfo=UTC)

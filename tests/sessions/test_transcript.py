@@ -21,7 +21,7 @@ from anima.errors import BadArguments, Damaged, NoSuchSession
 from anima.gate.scan import compile_patterns, find_secrets, redact
 from anima.ledger import line_at
 from anima.sessions.find import Listed, TranscriptIndex
-from anima.sessions.record import Transcript, encode, forget, stamp, transcripts_in
+from anima.sessions.record import Transcript, encode, forget, transcripts_in
 from anima.sessions.replay import (
     START,
     Asker,
@@ -43,12 +43,13 @@ from anima.sessions.replay import (
     read,
     resumed,
     scan,
+    stamp,
     time_of,
 )
 from anima.sessions.transcripts import slim_list
-from anima.store import Logs, Readable
+from anima.store import Logs, Readable, Rules
 from anima.store.folder import Folder
-from anima.store.place import FolderStore, Rules
+from anima.store.place import FolderStore
 
 NOON = datetime(2026, 5, 8, 12, 0, tzinfo=UTC)
 TIME = stamp(NOON)
@@ -544,7 +545,8 @@ _SPEAKER = """
 import sys
 from datetime import UTC, datetime
 from anima.store.folder import Folder
-from anima.store.place import FolderStore, Rules
+from anima.store.place import FolderStore
+from anima.store import Rules
 from anima.sessions.record import Transcript, transcripts_in
 rules = Rules(clock=lambda: datetime.now(UTC), author="kate", is_closed=lambda path: False)
 folder = transcripts_in(FolderStore(Folder(sys.argv[1]), rules), "sessions")

@@ -15,10 +15,10 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from anima.errors import HomeError
 from anima.model import Actor, Answer, Change, DocPath, Kind, Origin, Verdict, digest_of
-from anima.store import Batch, Store
+from anima.store import Batch, Rules, Store
 from anima.store.folder import Folder
 from anima.store.overlay import Below, Layers, OverlayStore
-from anima.store.place import FolderStore, Rules
+from anima.store.place import FolderStore
 from anima.store.rows.homes import find_home
 from anima.store.rows.store import RowStore
 from anima.testing.memory_store import MemoryStore, Shelf

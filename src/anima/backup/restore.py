@@ -32,8 +32,9 @@ from anima.memory.forgotten import ForgottenList, Phrase, dumped, loaded
 from anima.model import fold, is_address
 from anima.store import File, Store, Swapping, Whole
 from anima.store.census import MACHINERY, REPOSITORIES, path_of_state
+from anima.store.edits import Heads
 from anima.store.outside import expanded
-from anima.store.place import Heads, make_home_folder
+from anima.store.place import make_home_folder
 from anima.store.revision import Note, without_text
 from anima.store.shelf import Shelf, Snapshot, open_archive
 from anima.store.whole import MAX_BYTES, FolderWhole

@@ -17,12 +17,13 @@ from typing import IO, TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from anima.config import Config, TidyConfig
 from anima.errors import BadArguments, NoSuchDocument
+from anima.home.opening import make_home, open_site
 from anima.layout.trust import served
 from anima.model import Access, Complete, DocPath, Document, Embedder, Entry, Kind, Receipt, Runtime, Scope
 from anima.prompt import Hook
 from anima.prompt.gather import Prompts, main_prompt
 from anima.prompt.identity import AgentIdentity
-from anima.site import Site, make_home, open_site
+from anima.site import Site
 
 if TYPE_CHECKING:
     from anima.backup.export import Exported
@@ -595,4 +596,4 @@ def checked_rooms() -> CheckedRooms:
     from anima.sessions.transcripts import checked_transcripts
     from anima.upkeep.doctor import CheckedRooms
 
-    return CheckedRooms(parts=checked_transcripts, prompt=main_prompt)
+    return CheckedRooms(parts=checked_transcripts, prompt=main_prompt, opens=open_site)

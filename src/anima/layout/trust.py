@@ -284,3 +284,11 @@ class UserFiles:
             return f"it is called {place.name} now; make new tokens"
         self._register.note(self._root, identity=self._identity, trusted=False)
         return f"it is called {place.name} now; this home is noted again, not trusted"
+
+
+def place_of(path: str | Path) -> str:
+    """Where a path leads, as the user's list names it, whether or not anything is there."""
+    try:
+        return str(Path(path).expanduser().resolve())
+    except (OSError, RuntimeError, ValueError):
+        return str(path)

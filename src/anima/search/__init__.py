@@ -27,9 +27,7 @@ ROW: Final = {
     "text": "Q",  # the hash of what was embedded
 }
 UNIT: Final = struct.Struct(f"<{''.join(ROW.values())}")
-OWNER_ALONE: Final = (
-    1 << 5
-)  # of `scopes`, above the bits of every scope: the owner in MAIN, and nobody else who is there
+OWNER_ALONE: Final = 1 << 5  # of `scopes`, above the bits of every scope: the owner in MAIN, and nobody else there
 _PLACE = 12  # bytes: a word's hash, and unit << 8 | count
 
 

@@ -24,6 +24,7 @@ from typing import Any, Final, NamedTuple, Protocol, TypeVar
 from urllib.parse import quote
 
 from anima.errors import HomeError
+from anima.model import Remark
 from anima.store.lock import flock
 
 T = TypeVar("T")
@@ -559,3 +560,20 @@ def _sound(row: tuple[Any, ...], first: int) -> tuple[Any, ...]:
     except (TypeError, ValueError):
         pass
     raise sqlite3.DatabaseError("a row is not what was put in")
+
+
+class CheckedIndex:
+    """A derived SQLite file: on any doubt it is deleted, and made again when somebody asks for it."""
+
+    def __init__(self, name: str, what: str, *, why: Callable[[], str], remove: Callable[[str], object]) -> None:
+        self._name, self._what, self._why, self._remove = name, what, why, remove
+
+    def check(self) -> Iterator[Remark]:
+        if why := self._why():
+            said = f"{self._what} will not do: {why}."
+            yield Remark(name="index-damaged", about=self._name, message=said)
+
+    def mend(self, found: Remark) -> str:
+        for end in ("", "-wal", "-shm", "-journal"):
+            self._remove(f"{self._name}{end}")
+        return "deleted; it is made again when somebody searches"

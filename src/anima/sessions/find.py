@@ -23,7 +23,6 @@ from typing import Any, Literal, NamedTuple, TypeVar
 from anima.errors import HomeError
 from anima.search.tables import IN_MEMORY, IndexDown, SqliteFile
 from anima.search.units import CUTTING
-from anima.sessions.record import Redact, stamp
 from anima.sessions.replay import (
     START,
     Asker,
@@ -32,11 +31,13 @@ from anima.sessions.replay import (
     Header,
     Placed,
     Record,
+    Redact,
     Turn,
     agent_of,
     count,
     header_of,
     scan,
+    stamp,
     time_of,
 )
 from anima.store import Logs, LogState

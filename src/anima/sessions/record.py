@@ -15,13 +15,12 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import fields, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any, Literal
 
 from anima.config import SessionsConfig
 from anima.errors import BadArguments, Damaged, NoSuchSession, refuse_newer
 from anima.ledger import MAX_LINE
-from anima.model import Finding
 from anima.sessions.replay import (
     ENTRY_MARK,
     KINDS,
@@ -34,6 +33,7 @@ from anima.sessions.replay import (
     Flush,
     Header,
     Record,
+    Redact,
     Resumed,
     Tombstone,
     TrustState,
@@ -45,13 +45,13 @@ from anima.sessions.replay import (
     parse,
     read,
     resumed,
+    stamp,
 )
 from anima.store import Logs, OpenLog, Readable, Store
 from anima.text.phrases import loose
 
 Role = Literal["user", "assistant", "tool", "system"]
 ROLES: tuple[Role, ...] = ("user", "assistant", "tool", "system")
-Redact = Callable[[str], tuple[str, tuple[Finding, ...]]]
 Clock = Callable[[], datetime]
 _RACE = 100_000  # entries that others may have added to a session that two processes carry on
 _SYNCED: frozenset[str] = frozenset({"user", "assistant"})
@@ -95,11 +95,6 @@ def encode(record: Record) -> bytes:
         return _write(line).encode("utf-8") + b"\n"
     except (TypeError, ValueError, RecursionError) as error:
         raise BadArguments(f"a transcript cannot hold this: {error}") from None
-
-
-def stamp(moment: datetime) -> str:
-    """A time as it is written: UTC, milliseconds, always 24 characters."""
-    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 _write = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode

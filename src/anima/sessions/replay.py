@@ -16,9 +16,11 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple, TypeVar
 
 from anima.ledger import Readable, block_before, blocks, line_at
+from anima.model import Finding
 
 VERSION = 1
 T = TypeVar("T")
+Redact = Callable[[str], tuple[str, tuple[Finding, ...]]]
 
 # No string can hold these bytes, because its quotes are escaped: where they stand, a record begins.
 MARK = b'{"type":"'
@@ -236,6 +238,11 @@ def time_of(text: str) -> datetime | None:
         return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)
     except (ValueError, OverflowError):
         return None
+
+
+def stamp(moment: datetime) -> str:
+    """A time as it is written: UTC, milliseconds, always 24 characters."""
+    return moment.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def clean(text: str) -> str:

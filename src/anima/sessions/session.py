@@ -25,8 +25,8 @@ from anima.sessions import CHATS, agent_for, narrowed, route_of
 from anima.sessions.calls import Calling, framed, is_others
 from anima.sessions.flush import SIZE, Flushed, Flushing, Pressure, Said
 from anima.sessions.hand import Guest, Hand, OpenCall, OutsideCalls, Rooms, no
-from anima.sessions.record import Transcript, redaction, stamp
-from anima.sessions.replay import Header, Turn
+from anima.sessions.record import Transcript, redaction
+from anima.sessions.replay import Header, Turn, stamp
 from anima.sessions.tools import Format, Tool, chosen, tool_calls, tools_for
 from anima.sessions.transcripts import Transcripts
 from anima.site import Site, first_agent

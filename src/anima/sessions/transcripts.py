@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Any
 from anima.errors import BadArguments, HomeError, NoSuchSession
 from anima.layout.listener import Listener, is_groups, person_of
 from anima.model import UNTRUSTED, Checked, DocPath, Origin, Remark, Scope
+from anima.search.tables import CheckedIndex
 from anima.sessions.find import NAME, Listed, Quotes, Rows, TranscriptIndex
 from anima.sessions.record import (
     Picks,
-    Redact,
     Touches,
     Transcript,
     forget,
@@ -34,6 +34,7 @@ from anima.sessions.replay import (
     Header,
     Placed,
     Record,
+    Redact,
     TrustState,
     Turn,
     TurnPage,
@@ -47,7 +48,6 @@ from anima.sessions.replay import (
     scan,
 )
 from anima.site import Site
-from anima.store.check import CheckedIndex
 from anima.text.phrases import Left, Sought, Touched
 
 if TYPE_CHECKING:
@@ -100,11 +100,8 @@ class Transcripts:
         if not layout.talks or self._context is None:
             return (self.folder,)
         top = layout.talks.partition("/{agent}")[0]
-        agents = (
-            [entry.name for entry in documents.list(top) if entry.is_folder]
-            if documents.actual(DocPath.parse(top))
-            else []
-        )
+        there = documents.list(top) if documents.actual(DocPath.parse(top)) else ()
+        agents = [entry.name for entry in there if entry.is_folder]
         places = [layout.transcripts_of(agent, self.site.config.sessions.dir) for agent in agents]
         return tuple(self.folder_of(place.folder, end) for place in places for end in (place.log, place.context))
 
@@ -451,5 +448,5 @@ class CheckedTranscripts:
 def checked_transcripts(site: Site) -> tuple[Checked, ...]:
     """What of a home's health its sessions can speak of: the index of transcripts, and the transcripts."""
     talks = TranscriptIndex(site.store.scratch(NAME), redact=unchanged)
-    index = CheckedIndex(site.store, NAME, "The index of transcripts", talks.check)
+    index = CheckedIndex(NAME, "The index of transcripts", why=talks.check, remove=site.store.state.remove)
     return (index, CheckedTranscripts(site)) if site.config.sessions.dir else (index,)

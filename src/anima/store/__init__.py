@@ -57,6 +57,27 @@ class Written:
     repeated: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """What holds for one store, as whoever opens it has read from the home's configuration and layout."""
+
+    clock: Callable[[], datetime]
+    author: str  # who commits
+    is_closed: Callable[[DocPath], bool]  # whether a document is closed to every writer
+    history: bool = True
+    unkept: tuple[str, ...] = ("sessions",)  # folders that history leaves out
+    vouched: bool = True  # whether this user made the folder or trusts it
+    head: Head | None = None  # where the end of the chain is noted
+
+
+class Head(Protocol):
+    """Keeps one (number, hash). Writing raises OSError where it cannot be."""
+
+    def get(self) -> tuple[int, str] | None: ...
+    def put(self, n: int, digest: str) -> None: ...
+    def drop(self) -> None: ...
+
+
 class OpenFile(Protocol):
     """A file as it stands now: what is appended meanwhile is not read."""
 
@@ -432,12 +453,14 @@ __all__ = [
     "Documents",
     "File",
     "FoundFile",
+    "Head",
     "History",
     "LogState",
     "Logs",
     "OpenFile",
     "OpenLog",
     "Readable",
+    "Rules",
     "State",
     "Store",
     "Swapping",

@@ -12,7 +12,7 @@ import os
 import re
 import shlex
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import timedelta
 from itertools import chain, count
 
@@ -21,7 +21,6 @@ from anima.ledger import Key, Ledger, Still
 from anima.ledger.provenance import Provenance
 from anima.ledger.verify import Fault, Verification, renew, verify
 from anima.model import DocPath, Entry, Remark, fold
-from anima.store import Store
 from anima.store.folder import Folder, as_damage
 from anima.store.place import FolderStore
 from anima.store.private import ASIDE, FOLDER, STAGE
@@ -440,23 +439,6 @@ class CheckedHistory:
             where = set_aside(self._store, place, name="repository")
             self._store.repair_history()
             return [f"begun anew with the documents as they stand; the old repository is in {where}"]
-
-
-class CheckedIndex:
-    """A derived SQLite file: on any doubt it is deleted, and made again when somebody asks for it."""
-
-    def __init__(self, store: Store, name: str, what: str, why: Callable[[], str]) -> None:
-        self._store, self._name, self._what, self._why = store, name, what, why
-
-    def check(self) -> Iterator[Remark]:
-        if why := self._why():
-            said = f"{self._what} will not do: {why}."
-            yield Remark(name="index-damaged", about=self._name, message=said)
-
-    def mend(self, found: Remark) -> str:
-        for end in ("", "-wal", "-shm", "-journal"):
-            self._store.state.remove(f"{self._name}{end}")
-        return "deleted; it is made again when somebody searches"
 
 
 # -- taking things out of their place ------------------------------------------------------------------------------------

@@ -1,4 +1,5 @@
-"""What a batch comes to in the ledger: edits with their digests, the intent, and what was only seen. Pure.
+"""What every store does alike: what a batch comes to in the ledger, edits with their digests, the intent, and what was only seen;
+and the end of its chain, noted out of the home's reach.
 
 Promise: every store writes the same records for the same batch, so a chain moves from one kind of store to another
 unchanged. Not here: where texts are kept, and in which order things happen (batch, or a database's transaction).
@@ -6,15 +7,16 @@ unchanged. Not here: where texts are kept, and in which order things happen (bat
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from anima.errors import BadText
-from anima.ledger import Edit, Intent, Key, Ledger, Record
+from anima.errors import BadText, HomeError
+from anima.ledger import Edit, Intent, Key, Ledger, Record, Tip, parse
 from anima.ledger.provenance import Provenance
 from anima.model import Actor, Change, DocPath, Kind
-from anima.store import MAX_BYTES, Batch
+from anima.store import MAX_BYTES, Batch, Head
 from anima.text.markdown import lines_of
 
 if TYPE_CHECKING:
@@ -163,3 +165,37 @@ def seen_record(view: Provenance, path: DocPath, present: Present, *, key: Key) 
     fields["digest"] = None if text is None else key.of(text)
     fields["lines"] = view.new_lines(path, text or "")
     return "outside" if known else "found", {name: value for name, value in fields.items() if value is not None}
+
+
+class Heads:
+    """The end of a home's chain, noted where nobody who only has the home's files can reach it; nothing, where nobody keeps
+    it. What is noted is a record that no crash can take back, so a crash is never taken for a hand; it is renewed as the
+    chain grows and only while the chain still holds what was noted before: else it is the proof."""
+
+    def __init__(self, head: Head | None) -> None:
+        self._head = head
+
+    def all(self) -> list[tuple[int, str]]:
+        noted = self._head.get() if self._head is not None else None
+        return [noted] if noted else []
+
+    def note(self, ledger: Ledger, record: Record | Tip) -> None:
+        """Notes a record of this ledger that is on the disk. Whoever calls holds the home lock."""
+        if self._head is not None:
+            with suppress(HomeError, OSError):
+                if all(ledger.holds(*noted) for noted in self.all()):
+                    self._head.put(record.n, record.hash)
+
+    @contextmanager
+    def renewing(self, last_record: Callable[[], bytes]) -> Iterator[None]:
+        """Another chain takes the place of the one that was noted: from here on nothing is, should we be killed, and
+        when it stands, its end. Whoever calls holds the home lock."""
+        if self._head is None:
+            yield
+            return
+        with suppress(OSError):
+            self._head.drop()
+        yield
+        with suppress(OSError):
+            if (last := parse(last_record().decode("latin-1"))) is not None:
+                self._head.put(last.n, last.hash)

@@ -9,21 +9,19 @@ from __future__ import annotations
 import json
 import os
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from anima.config import FILE
 from anima.errors import BadInput, Damaged, HomeError, NoSuchDocument, Refused, refuse_newer
-from anima.ledger import FORMAT, Key, Ledger, Record, Tip, parse
+from anima.ledger import FORMAT, Key, Ledger, Record
 from anima.ledger.provenance import Provenance
 from anima.model import Answer, DocPath
-from anima.store import Batch, Mend, Written, never_whole
+from anima.store import Batch, Mend, Rules, Written, never_whole
 from anima.store.batch import Batches, Steps
-from anima.store.edits import held_a_text, late_note
+from anima.store.edits import Heads, held_a_text, late_note
 from anima.store.folder import Folder, is_restoring
 from anima.store.lock import PATIENCE
 from anima.store.logs import LineFolder
@@ -37,61 +35,6 @@ _FOLDED = ("intent", "done", "failed", "outside", "found", "format")  # what pro
 _HISTORIES = (".git", ".anima/history.git")
 _WORDS = 50  # changes whose words are kept until they are committed
 _SEEN = ("outside", "found")  # what we only saw: an edit from outside, a document that was here before us
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rules:
-    """What holds for one store, as whoever opens it has read from the home's configuration and layout."""
-
-    clock: Callable[[], datetime]
-    author: str  # who commits
-    is_closed: Callable[[DocPath], bool]  # whether a document is closed to every writer
-    history: bool = True
-    unkept: tuple[str, ...] = ("sessions",)  # folders that history leaves out
-    vouched: bool = True  # whether this user made the folder or trusts it
-    head: Head | None = None  # where the end of the chain is noted
-
-
-class Head(Protocol):
-    """Keeps one (number, hash). Writing raises OSError where it cannot be."""
-
-    def get(self) -> tuple[int, str] | None: ...
-    def put(self, n: int, digest: str) -> None: ...
-    def drop(self) -> None: ...
-
-
-class Heads:
-    """The end of a home's chain, noted where nobody who only has the home's files can reach it; nothing, where nobody keeps
-    it. What is noted is a record that no crash can take back, so a crash is never taken for a hand; it is renewed as the
-    chain grows and only while the chain still holds what was noted before: else it is the proof."""
-
-    def __init__(self, head: Head | None) -> None:
-        self._head = head
-
-    def all(self) -> list[tuple[int, str]]:
-        noted = self._head.get() if self._head is not None else None
-        return [noted] if noted else []
-
-    def note(self, ledger: Ledger, record: Record | Tip) -> None:
-        """Notes a record of this ledger that is on the disk. Whoever calls holds the home lock."""
-        if self._head is not None:
-            with suppress(HomeError, OSError):
-                if all(ledger.holds(*noted) for noted in self.all()):
-                    self._head.put(record.n, record.hash)
-
-    @contextmanager
-    def renewing(self, last_record: Callable[[], bytes]) -> Iterator[None]:
-        """Another chain takes the place of the one that was noted: from here on nothing is, should we be killed, and
-        when it stands, its end. Whoever calls holds the home lock."""
-        if self._head is None:
-            yield
-            return
-        with suppress(OSError):
-            self._head.drop()
-        yield
-        with suppress(OSError):
-            if (last := parse(last_record().decode("latin-1"))) is not None:
-                self._head.put(last.n, last.hash)
 
 
 class FolderStore:

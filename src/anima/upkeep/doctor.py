@@ -21,12 +21,11 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
-from anima import site as sites
 from anima.config import FILE, Config
 from anima.errors import BadText, HomeError, NewerFormat, NoSuchDocument, Refused, printable
 from anima.gate.scan import find_hidden
 from anima.layout import skill_line
-from anima.layout.trust import Register, UserFiles
+from anima.layout.trust import Register, UserFiles, place_of
 from anima.layout.trust import folder as user_folder
 from anima.ledger import Key
 from anima.memory import FOLDER as PENDING
@@ -35,14 +34,14 @@ from anima.memory.forgotten import FILE as FORGOTTEN
 from anima.memory.forgotten import ForgottenList
 from anima.model import Checked, Deed, DocPath, Level, Remark, Scope, is_address
 from anima.search.current import sqlite_tables
-from anima.site import Site
+from anima.search.tables import CheckedIndex
+from anima.site import Site, laid_out, rules_for
 from anima.store import Store
 from anima.store.check import (
     LOCKS,
     CheckedBatches,
     CheckedFiles,
     CheckedHistory,
-    CheckedIndex,
     CheckedLedger,
     set_aside,
     still_ledger,
@@ -120,10 +119,11 @@ class Drawn(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CheckedRooms:
-    """What the doctor asks of rooms that it does not know: what they keep, and the main prompt of a sound home."""
+    """What the doctor asks of rooms that it does not know: what they keep, the main prompt of a sound home, and opening."""
 
     parts: Callable[[Site], Sequence[Checked]]
     prompt: Callable[[Site], Drawn]
+    opens: Callable[..., Site]
 
 
 class _SmallFiles:
@@ -265,18 +265,18 @@ class Doctor:
 
     def _site(self) -> Site:
         world: dict[str, Any] = {"clock": self._clock, "dice": self._dice, "env": self._env}
-        return sites.open_site(self._path, agent=None, settings=self._settings, finish=False, **world)
+        return self._rooms.opens(self._path, agent=None, settings=self._settings, finish=False, **world)
 
     def _bare(self, folder: Folder) -> Site:
         """A site without configuration, for what needs none."""
-        layout, config = sites.laid_out("anima", Config()), Config()
-        rules = sites.rules_for(layout, config, folder, self._register, clock=self._clock, agent="main")
+        layout, config = laid_out("anima", Config()), Config()
+        rules = rules_for(layout, config, folder, self._register, clock=self._clock, agent="main")
         store = FolderStore(folder, rules)
         return Site(store, layout, config, self._clock, self._dice, "main", "", self._env, self._register)
 
     def _gone(self) -> Remark | None:
         """Where no home can be at all."""
-        place = Path(sites.place_of(self._path))
+        place = Path(place_of(self._path))
         known = self._register.known(str(place))
         made = f" made on {known.made[:10]}" if known and known.made else ""
         if place.is_dir():
@@ -333,7 +333,10 @@ def _parts(site: Site, rooms: CheckedRooms, *, whole: bool) -> list[tuple[str, C
         *files,
         ("interrupted changes", CheckedBatches(_of_folder(store))),
         ("history", CheckedHistory(_of_folder(store))),
-        ("the index", CheckedIndex(store, "index.sqlite", "The index", sqlite_tables(store).check)),
+        (
+            "the index",
+            CheckedIndex("index.sqlite", "The index", why=sqlite_tables(store).check, remove=store.state.remove),
+        ),
         *(("transcripts", part) for part in rooms.parts(site)),
         *below,
     ]

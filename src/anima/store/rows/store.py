@@ -34,11 +34,10 @@ from anima.errors import (
 from anima.ledger import Edit, Key, Ledger, Record, parse
 from anima.ledger.provenance import Provenance
 from anima.model import Answer, Change, DocPath, Kind, Verdict, digest_of
-from anima.store import Batch, Mend, Whole, Written, never_whole
-from anima.store.edits import Present, edit_of, edit_of_append, held_a_text, intent_of, late_note, seen_record
+from anima.store import Batch, Mend, Rules, Whole, Written, never_whole
+from anima.store.edits import Heads, Present, edit_of, edit_of_append, held_a_text, intent_of, late_note, seen_record
 from anima.store.folder import MACHINE
 from anima.store.lock import PATIENCE
-from anima.store.place import Heads, Rules
 from anima.store.rows.files import FileRows, RowDocuments, RowState
 from anima.store.rows.history import RowHistory
 from anima.store.rows.homes import RowPlace
