@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from anima.errors import BadConfig, BadPath
-from anima.model import OWN_FILE, OWNERS_OWN, DocPath, OutsideServer, Scope, fold
+from anima.model import HOSTED, OWN_FILE, OWNERS_OWN, DocPath, OutsideServer, Scope, fold
 
 FILE = "anima.toml"
 DIALECT_NAMES = ("auto", "anima", "openclaw", "nexo", "carapace", "ironclaw", "agentscope")
@@ -223,8 +223,11 @@ def load(
 ) -> Config:
     """The configuration from the file's text (None: no file), ANIMA_* variables, and flags such as `prompt.style`.
 
-    `own` is the text of the owner's own file, outside of every home, which alone says what no home may say.
+    `own` is the text of the owner's own file, outside of every home, which alone says what no home may say. Where homes
+    are HOSTED, that file is nobody's of theirs, and no home names what is the machine's.
     """
+    is_hosted = bool(env.get(HOSTED))
+    own = None if is_hosted else own
     values: dict[str, Any] = {}
     sources: dict[str, str] = {}
     ignored: list[tuple[str, str]] = []
@@ -237,7 +240,7 @@ def load(
             # A rule that asks is no safer: it would speak before a built-in one that denies.
             ignored += [(f"gate.rule {rule.id}", "a rule that does not deny") for rule in value if rule.then != "deny"]
             value = tuple(rule for rule in value if rule.then == "deny")
-        elif not trusted and not _KEYS[key].strict(value):
+        elif (not trusted or (is_hosted and key in _MACHINES)) and not _KEYS[key].strict(value):
             ignored.append((key, f"{_named(raw)} could make things looser than they are by default"))
             continue
         values[key], sources[key] = value, FILE
@@ -517,6 +520,11 @@ def _local(avatar: str) -> bool:
     return not avatar.strip().casefold().startswith(("http:", "https:", "//"))
 
 
+# What a home's owner may say only on a machine of their own: folders, programs, addresses, models, and what runs for ever.
+_MACHINES = frozenset(
+    "agent index.embedder index.model index.url layers.lower layers.routes rituals.model sessions.patterns snapshot.at "
+    "snapshot.dir snapshot.recipients".split()
+)
 _KEYS: dict[str, _Key] = {
     "dialect": _Key(_one_of(*DIALECT_NAMES)),
     "timezone": _Key(lambda raw: timezone(raw).key if _text(raw) else ""),

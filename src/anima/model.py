@@ -96,6 +96,7 @@ UNTRUSTED: frozenset[Origin] = frozenset(
 
 OWN_FILE = "owner.toml"  # the owner's own settings, in the user's configuration folder
 # Which stand there alone: a project could bring a file, a variable or a flag along.
+HOSTED = "ANIMA_HOSTED"  # set where homes are served that are not those of whoever runs the machine
 OWNERS_OWN = frozenset({"clean_agents"})
 
 MAX_PATH = 1024

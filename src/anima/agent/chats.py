@@ -311,6 +311,10 @@ class Chats:
     def listeners(self) -> int:
         return sum(len(chat.feed.waiting) for chat in tuple(self._open.values()))
 
+    @property
+    def is_busy(self) -> bool:
+        return any(chat.is_running or chat.feed.waiting for chat in tuple(self._open.values()))
+
     # -- which one --------------------------------------------------------------------------------------------------------
 
     async def begin(self) -> Chat:

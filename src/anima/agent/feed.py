@@ -99,6 +99,6 @@ class Feed:
         """Server-sent events until the client goes, the server stops, or `still` says no."""
         yield b"retry: 2000\n: listening\n\n"
         async for events in self.follow(after):
-            if not still():
+            if not await asyncio.to_thread(still):
                 return
             yield b"".join(event.line() for event in events) or b": still here\n\n"

@@ -25,7 +25,7 @@ COMPLETE = "_ANIMA_COMPLETE"  # set by a shell that asks what could come next (l
 
 # Heading, then module and its commands. A new command needs its word here, and nothing else.
 GROUPS = {
-    "Homes": {"home": "status init use open doctor config trust-home", "serve": "up", "tenant": "tenant"},
+    "Homes": {"home": "status init use open doctor config trust-home", "serve": "up serve", "tenant": "tenant"},
     "Talk": {"chat": "chat", "agent": "say model schedule channel"},
     "What the agent is told": {"prompt": "prompt identity files read"},
     "Memory": {"memory": "remember note write append edit move delete review", "care": "forget tidy dream"},

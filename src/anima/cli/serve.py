@@ -1,4 +1,4 @@
-"""Commands that serve a home: up token mcp.
+"""Commands that serve homes: up serve token mcp.
 
 Promise: with `mcp` standard output belongs to the protocol, so everything else is said on standard error; the scope must
 be told; over HTTP nothing is answered without a token. What serves is imported only when it is needed.
@@ -14,10 +14,12 @@ from datetime import timedelta
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
 from anima.cli.command import (
     AGENT,
     HOME,
+    JSON,
     SENDER,
     SET,
     Number,
@@ -170,9 +172,64 @@ def serve_home(home: Home, *, port: int | None, json: bool, as_owner: bool) -> N
     if port is None and (url := keyring.served_at()):
         ready(Address(url=url, link=f"{url}/login#{keyring.code()}"), "Another program serves it already.")
         return
-    serve(home, port=port, ready=ready, mcp=_guest(home))
+    serve(home, port=port, ready=ready, mcp=_guest())
     if not json:
         whisper("stopped; nothing is half done")
+
+
+@command(
+    option("--database", "--home", "home", metavar="ADDRESS", help="The database. Default: DATABASE_URL."),
+    option("--host", metavar="ADDRESS", default="127.0.0.1", help="The address of this machine to listen at."),
+    PORT,
+    option("--url", metavar="URL", default="", help="Where people reach it, such as https://homes.example.org."),
+    option("--homes", type=Number(int, 1, 1_000_000), default=500, help="How many homes are held open at most."),
+    option("--megabytes", type=Number(int, 1, 1_000_000), default=1_024, help="How large their indexes may be."),
+    option("--drain", type=Number(int, 0, 3_600), default=5, help="Seconds to go on answering once told to end."),
+    flag("--log-json", help="Log each request and error as a line of JSON, on standard error."),
+    JSON,
+    opens=False,
+)
+def serve(
+    home: str | None,
+    host: str,
+    port: int | None,
+    url: str,
+    homes: int,
+    megabytes: int,
+    drain: int,
+    log_json: bool,
+    json: bool,
+) -> None:
+    """Serve every home of a database: pages, HTTP API and MCP, for whoever has a token of a tenant's.
+
+    Any number of such servers may stand behind a balancer. Tokens are made with `anima tenant token create`.
+
+    \b
+    Examples:
+      anima serve --database postgresql://anima_app@db/anima
+      anima serve --host 10.0.0.5 --port 8080 --url https://homes.example.org --log-json
+    """
+    need_serving()
+    from anima.home import folders
+    from anima.web.logs import log_as_json
+    from anima.web.serve import Fleetwise, serve_fleet
+
+    if not (address := home or os.environ.get("DATABASE_URL")):
+        raise BadArguments("which database?", hint="say --database postgresql://…, or set DATABASE_URL")
+    place = urlsplit(url := url.rstrip("/"))
+    if url and (place.scheme not in ("http", "https") or not place.netloc or place.path or place.query):
+        raise BadArguments(f"{flat(url)!r} is not where people reach it", hint="such as https://homes.example.org")
+    if log_json:
+        log_as_json()
+    fleet = folders.fleet(address)
+
+    def ready(at: str) -> None:
+        value = {"database": fleet.name, "url": url or at, "listening": at}
+        say_json(value) if json else say(f"Serving the homes of {flat(fleet.name)} at {flat(url or at)} until Ctrl-C.")
+        sys.stdout.flush()
+
+    how = Fleetwise(host=host, port=port, url=url, most=homes, most_bytes=megabytes * 2**20, drain=drain)
+    serve_fleet(fleet, os.environ, how, mcp=_guest(url, stateless=True), ready=ready)
 
 
 def _is_in_use(home: Home) -> bool:
@@ -202,7 +259,7 @@ def need_serving() -> None:
         raise MissingExtra("serve", "serving a home")
 
 
-def _guest(home: Home) -> Any:
+def _guest(url: str = "", *, stateless: bool = False) -> Any:
     """MCP for the agents whose tokens the guard knows; None where that part is not installed."""
     if find_spec("mcp") is None:
         return None
@@ -210,12 +267,14 @@ def _guest(home: Home) -> Any:
     from anima.web.guard import who_of
 
     def who(request: Request) -> Visitor | None:
-        one = who_of(request.scope)
+        one, home = who_of(request.scope), request.scope["state"]["served"].home
         if one.scope is None:
             return None
-        return Visitor(home=home, scope=one.scope, sender=one.sender, key=one.credential, name=one.name)
+        about: Any = {"sender": one.sender, "key": one.credential, "name": one.name, "access": one.access}
+        return Visitor(home=home, scope=one.scope, **about)
 
-    return asgi_app(who)
+    named = [urlsplit(url).netloc] if url else []
+    return asgi_app(who, hosts=named, origins=[url] if url else [], stateless=stateless)
 
 
 def _program() -> str:

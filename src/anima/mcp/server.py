@@ -291,16 +291,23 @@ class McpEndpoint:
     """The ASGI application. Serve it at one path with `Route("/mcp", endpoint=…)`, inside `async with endpoint.running()`."""
 
     def __init__(
-        self, who: Callable[[Request], Visitor | None], *, hosts: Sequence[str], origins: Sequence[str]
+        self,
+        who: Callable[[Request], Visitor | None],
+        *,
+        hosts: Sequence[str],
+        origins: Sequence[str],
+        stateless: bool,
     ) -> None:
         self._who = who
         self._visits = Visits()
+        self.left = self._visits.left
         settings = TransportSecuritySettings(allowed_hosts=list(hosts), allowed_origins=list(origins))
         self._security = TransportSecurityMiddleware(settings)
         self._sessions = StreamableHTTPSessionManager(
             server(self._visits, lambda ctx: cast(Any, ctx.request).scope[_VISITOR]),
             security_settings=settings,
-            max_sessions=MOST_SESSIONS,
+            max_sessions=None if stateless else MOST_SESSIONS,
+            stateless=stateless,
         )
 
     @asynccontextmanager
@@ -335,15 +342,20 @@ class McpEndpoint:
 
 
 def asgi_app(
-    who: Callable[[Request], Visitor | None], *, hosts: Sequence[str] = (), origins: Sequence[str] = ()
+    who: Callable[[Request], Visitor | None],
+    *,
+    hosts: Sequence[str] = (),
+    origins: Sequence[str] = (),
+    stateless: bool = False,
 ) -> McpEndpoint:
     """MCP for an app of yours. `who` looks at a request's headers and says whose it is, or None; it runs in a thread.
 
     `hosts` and `origins` are allowed beside this machine's own, such as `home.example.org` and
-    `https://home.example.org`.
+    `https://home.example.org`. `stateless`: any of several servers may answer, so a conversation is a credential's.
     """
     local = [form for name in LOOPBACK for form in (name, f"{name}:*")]
-    return McpEndpoint(who, hosts=[*local, *hosts], origins=[*(f"http://{form}" for form in local), *origins])
+    origins = [*(f"http://{form}" for form in local), *origins]
+    return McpEndpoint(who, hosts=[*local, *hosts], origins=origins, stateless=stateless)
 
 
 # -- asking the person, by a form of the host's -------------------------------------------------------------------------

@@ -211,6 +211,14 @@ class Visits:
         if visit is not None:
             visit.session.close()
 
+    def left(self, home: Home) -> None:
+        """A home is about to be closed: its conversations end."""
+        with self._mutex:
+            gone = [place for place, visit in self._open.items() if visit.visitor.home is home]
+            visits = [self._open.pop(place) for place in gone]
+        for visit in visits:
+            visit.session.close()
+
     async def close(self, *, wait: float = 10) -> None:
         """Waits for what runs, then ends every session."""
         if self._running:

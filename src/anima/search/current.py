@@ -121,6 +121,11 @@ class Search:
                 self._index = Index(self._tables, self.embedder)
             return self._index
 
+    @property
+    def held_bytes(self) -> int:
+        """About how many are held."""
+        return self._index.held_bytes if self._index is not None else 0
+
     def close(self) -> None:
         with self._mutex:
             if self._index is not None:

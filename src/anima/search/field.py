@@ -170,6 +170,12 @@ class Field:
         """The vector of every row, None while nothing has one."""
         return self._matrix.rows if self._matrix.rows.shape[1] else None
 
+    @property
+    def held_bytes(self) -> int:
+        """How many its arrays have."""
+        columns = (self._low, self._high, self._place, self._matrix)
+        return self.units.nbytes + sum(column.rows.nbytes for column in columns)
+
     def parts_of(self, path: str) -> tuple[DocumentRow | None, list[HeldPart]]:
         """A document's row and its parts in their order."""
         key = self._ids.get(path, 0)

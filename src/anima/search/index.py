@@ -177,6 +177,10 @@ class Index:
 
     # -- memory ---------------------------------------------------------------------------------------------------------
 
+    @property
+    def held_bytes(self) -> int:
+        return self._field.held_bytes
+
     def _begin(self) -> None:
         with self._mutex:
             if not self._begun:

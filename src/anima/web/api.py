@@ -335,14 +335,15 @@ def tidy(here: Here, wish: bodies.Tidying) -> Response:
 
 
 @router.get("/snapshots", tags=["home"], response_model=bodies.Items[bodies.SnapshotOut])
-def snapshots(home: TheHome) -> object:
+def snapshots(here: Here) -> object:
     """The snapshots that are kept, the newest first. None can be fetched: each holds the home's key."""
-    return {"items": home.snapshots.all()}
+    return {"items": () if here.hosted else here.home.snapshots.all()}
 
 
 @router.post("/snapshots", tags=["home"], response_model=bodies.TakenSnapshot)
 def snapshot(here: Here) -> Snapshot | Response:
     """Takes one where the configuration says, if anything changed since the last."""
+    here.need_machine()
     if not here.snapping.acquire(blocking=False):
         said = "a snapshot is being taken already; it is in the list when it is done"
         return problem(423, said, kind="urn:anima:home-busy", title="Home busy")

@@ -1,4 +1,4 @@
-"""The application: guard, API, pages and the threads beside them, for one home.
+"""The application: guard, API, pages and the threads beside them, for one home or for all of a database.
 
 Promise: `create_app` only puts together; what begins with the server ends with it, in the opposite order. The home is
 not closed here: whoever opened it closes it. Not here: sockets and signals (serve).
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -27,7 +28,8 @@ from anima.web import api, bodies, completions, pages, settings, talking
 from anima.web.chores import Chore, Rounds, on_channels
 from anima.web.draw import Drawing
 from anima.web.events import Bulletin
-from anima.web.guard import Guard, RateLimits
+from anima.web.guard import Guard, RateLimits, Turned
+from anima.web.homes import ManyHomes, OneHome
 from anima.web.problems import MEDIA, is_openai, nothing_there, of_error, of_request, problem
 from anima.web.served import Served
 from anima.web.tokens import Keyring
@@ -43,6 +45,10 @@ class Mounted(Protocol):
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None: ...
 
     def running(self) -> AbstractAsyncContextManager[None]: ...
+    def left(self, home: Home) -> None: ...
+
+
+Beside = tuple[Callable[[], object], Callable[[], object]]  # what begins with an application, and what ends with it
 
 
 def create_app(
@@ -57,6 +63,23 @@ def create_app(
     while it is up."""
     keyring, limits, bulletin = keyring or Keyring.of(home), limits or RateLimits(), Bulletin(home)
     served = Served(home, keyring=keyring, limits=limits, bulletin=bulletin)
+    rounds = Rounds(home, bulletin, [*chores, *on_channels(served.chats)] if chores else ())
+    beside = [(lambda: None, served.close), (bulletin.start, bulletin.stop), (rounds.start, rounds.stop)]
+    app = app_of(OneHome(served), limits=limits, clock=home.clock, beside=beside, mcp=mcp)
+    app.state.served = served
+    return app
+
+
+def app_of(
+    homes: OneHome | ManyHomes,
+    *,
+    limits: RateLimits,
+    clock: Callable[[], datetime],
+    beside: Sequence[Beside],
+    mcp: Mounted | None,
+    url: str = "",
+) -> FastAPI:
+    """The web face of homes. `beside` begins with it, in this order, and ends with it."""
     app = FastAPI(
         title="anima",
         version=__version__,
@@ -64,9 +87,10 @@ def create_app(
         openapi_url="/api/v1/openapi.json",
         docs_url=None,
         redoc_url=None,
-        lifespan=_living(served, Rounds(home, bulletin, [*chores, *on_channels(served.chats)] if chores else ()), mcp),
+        lifespan=_living(beside, mcp),
     )
-    app.state.served, app.state.drawing = served, Drawing(home, pages.all_pages(), cookie=keyring.cookie)
+    drawing = Drawing(clock, pages.all_pages(), cookie=homes.cookie, hosted=isinstance(homes, ManyHomes))
+    app.state.homes, app.state.drawing = homes, drawing
     app.include_router(api.router)
     app.include_router(talking.router)
     app.include_router(settings.router)
@@ -74,25 +98,22 @@ def create_app(
     app.include_router(completions.router)
     app.include_router(pages.router())
     app.mount("/static", StaticFiles(directory=HERE / "static"), name="static")
-    for kind in (HomeError, RequestValidationError, HTTPException):
+    for kind in (HomeError, RequestValidationError, HTTPException, Turned):
         app.add_exception_handler(kind, _failed)
     plain = app.openapi
     app.openapi = lambda: app.openapi_schema or _described(plain())  # type: ignore[method-assign]
-    shell = app.state.drawing.shell()
-    app.add_middleware(Guard, keyring=keyring, agent=home.agent, limits=limits, shell=shell, mcp=mcp)
+    app.add_middleware(Guard, homes=homes, limits=limits, shell=drawing.shell(), mcp=mcp, url=url)
     return app
 
 
-def _living(served: Served, rounds: Rounds, mcp: Mounted | None) -> Callable[[FastAPI], Any]:
+def _living(beside: Sequence[Beside], mcp: Mounted | None) -> Callable[[FastAPI], Any]:
     @asynccontextmanager
     async def life(app: FastAPI) -> AsyncIterator[None]:
         to_thread.current_default_thread_limiter().total_tokens = THREADS
         async with AsyncExitStack() as stack:
-            stack.push_async_callback(run_in_threadpool, served.close)
-            await run_in_threadpool(served.bulletin.start)
-            stack.push_async_callback(run_in_threadpool, served.bulletin.stop)
-            rounds.start()
-            stack.push_async_callback(run_in_threadpool, rounds.stop)
+            for start, stop in beside:
+                await run_in_threadpool(start)
+                stack.push_async_callback(run_in_threadpool, stop)
             if mcp is not None:
                 await stack.enter_async_context(mcp.running())
             yield
@@ -105,7 +126,11 @@ def _living(served: Served, rounds: Rounds, mcp: Mounted | None) -> Callable[[Fa
 
 async def _failed(request: Request, error: Exception) -> Response:
     """An error as a problem of the API, or on a page."""
-    hint = None
+    hint, homes = None, request.app.state.homes
+    if isinstance(error, HomeError) and isinstance(homes, ManyHomes):
+        error = homes.told(error, request.scope.get("state", {}).get("served"))
+    if isinstance(error, Turned):
+        return error.answer
     if isinstance(error, HomeError):
         answer, said, hint = of_error(error), str(error), error.hint
     elif isinstance(error, RequestValidationError):

@@ -9,7 +9,7 @@ provenance says, in a word and a sign, never by colour alone. Not here: what a p
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Literal
@@ -22,9 +22,9 @@ from markupsafe import Markup, escape
 from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
-from anima import Home, Source, __version__, front_matter_end, highlight, lines_of, time_of
+from anima import Source, __version__, front_matter_end, highlight, lines_of, time_of
 from anima.model import UNTRUSTED, Actor
-from anima.web.served import SCOPES
+from anima.web.served import SCOPES, served_of
 
 MOST_LINES = 2_000  # of a diff
 TURNS = 50  # of a session on one page
@@ -77,8 +77,8 @@ _COMPILED = _Compiled()
 class Drawing:
     """The templates of one application."""
 
-    def __init__(self, home: Home, pages: Sequence[Any], *, cookie: str) -> None:
-        self._home, self._pages = home, pages
+    def __init__(self, clock: Callable[[], datetime], pages: Sequence[Any], *, cookie: str, hosted: bool) -> None:
+        self._pages = pages
         self._templates = Environment(
             loader=PackageLoader("anima.web"),
             autoescape=True,
@@ -89,7 +89,7 @@ class Drawing:
         )
         self._templates.filters |= {
             "inert": inert,
-            "ago": lambda time: ago(home.clock(), time),
+            "ago": lambda time: ago(clock(), time),
             "moment": moment,
             "timed": time_of,
             "count": count,
@@ -98,6 +98,7 @@ class Drawing:
         self._templates.globals |= {
             "version": __version__,
             "cookie": cookie,
+            "hosted": hosted,
             "scopes": SCOPES,
             "diff_lines": diff_lines,
             "highlight": highlight,
@@ -117,8 +118,9 @@ class Drawing:
         state = request.scope.get("state", {})
         given = {"pages": self._pages, "current": "", "who": state.get("who"), "path": request.url.path}
         agent: dict[str, Any] | None = None
-        if given["who"]:  # who the agent is and how much waits, for the rail beside every page
-            who, waiting = self._home.identity.resolved(), sum(request.app.state.served.waiting())
+        if "served" in state:  # who the agent is and how much waits, for the rail beside every page
+            here = served_of(request)
+            who, waiting = here.home.identity.resolved(), sum(here.waiting())
             agent = {"name": who.name.value, "emoji": who.emoji.value if who.emoji else "", "waiting": waiting}
         given |= {"agent": agent, **context}
         found = self._templates.get_template(template)

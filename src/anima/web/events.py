@@ -47,26 +47,34 @@ class _Listener:
 
 
 class Bulletin:
-    """Looks at one home's ledger and proposals and tells who listens. Lives from `start` to `stop`."""
+    """Looks at one home's ledger and proposals and tells who listens. Lives from `start` to `stop`; where somebody else
+    looks for many homes (`look`), who is asked to by `wake`, from the first listener on."""
 
-    def __init__(self, home: Home, *, every: float = EVERY) -> None:
-        self._home, self._every = home, every
+    def __init__(self, home: Home, *, every: float = EVERY, wake: Callable[[], None] | None = None) -> None:
+        self._home, self._every, self._is_begun = home, every, False
         self._wake, self._ended = threading.Event(), threading.Event()
         self._listeners: set[_Listener] = set()
-        self._mutex = threading.Lock()
+        self._mutex, self._beginning = threading.Lock(), threading.Lock()
         self._thread: threading.Thread | None = None
         self._tell_no_more: Callable[[], None] = lambda: None
         self._size, self._last = -1, 0
         self._waiting: frozenset[str] = frozenset()
         self._begun: dict[str, dict[str, Any]] = {}
+        self._ask = wake or self._wake.set
 
     def start(self) -> None:
         """Begins to look. What happened before is not told."""
-        self._last = self._home.past.tip
-        self._look(tell=False)
-        self._tell_no_more = self._home.past.tell(lambda paths: self._wake.set())
+        self._begin()
         self._thread = threading.Thread(target=self._run, name="anima-bulletin", daemon=True)
         self._thread.start()
+
+    def _begin(self) -> None:
+        with self._beginning:
+            if not self._is_begun:
+                self._last = self._home.past.tip
+                self._look(tell=False)
+                self._tell_no_more = self._home.past.tell(lambda paths: self._ask())
+                self._is_begun = True
 
     def stop(self) -> None:
         """Ends every stream. Stopping twice does no harm."""
@@ -83,7 +91,7 @@ class Bulletin:
 
     def look_soon(self) -> None:
         """For whoever knows that something happened: it is told now rather than at the next look."""
-        self._wake.set()
+        self._ask()
 
     def tell(self, kind: str, data: dict[str, Any]) -> None:
         """Something that no ledger knows of, such as files that were indexed."""
@@ -99,10 +107,15 @@ class Bulletin:
         while not self._ended.is_set():
             self._wake.wait(self._every)
             self._wake.clear()
-            try:
+            self.look()
+
+    def look(self) -> None:
+        """Tells whoever listens what happened since the last look."""
+        try:
+            if self._is_begun:
                 self._look(tell=True)
-            except (HomeError, OSError):
-                log.warning("the home could not be looked at; trying again")
+        except (HomeError, OSError):
+            log.warning("the home could not be looked at; trying again")
 
     def _look(self, *, tell: bool) -> None:
         if self._ended.is_set() or not self._home.past.size():
@@ -131,6 +144,7 @@ class Bulletin:
 
     async def stream(self, *, after: int | None, still: Callable[[], bool]) -> AsyncIterator[bytes]:
         """Server-sent events until the client goes, the server stops, or `still` says no."""
+        await asyncio.to_thread(self._begin)
         listener = _Listener()
         with self._mutex:
             self._listeners.add(listener)
@@ -140,7 +154,7 @@ class Bulletin:
             for event in await asyncio.to_thread(self._again, after) if after is not None else ():
                 told = max(told, event.n)
                 yield event.line()
-            while not self._ended.is_set() and still():
+            while not self._ended.is_set() and await asyncio.to_thread(still):
                 try:
                     event_ = await asyncio.wait_for(listener.queue.get(), HEARTBEAT)
                 except TimeoutError:

@@ -1,11 +1,12 @@
 """The guard before everything: whoever does not get past it reaches no route.
 
-Promise: only loopback names are answered (another Host is 421: rebinding), no other origin's page gets in (403), a
-request without a credential gets 401 or the login page, an agent's token reaches its own routes and nothing else, and
-bodies and rates have limits. A browser's credential has two halves: the cookie, which browsers give to every port of this
-machine, and the key, which only pages of our own origin can read and send. The cookie alone gets an empty shell. Every
-answer carries the headers that keep a page to itself. Not here: what a credential is (tokens), what a route does (api,
-pages).
+Promise: only loopback names are answered, or the one it is served under (another Host is 421: rebinding), no other
+origin's page gets in (403), a request without a credential gets 401 or the login page, an agent's token reaches its own
+routes and nothing else, and bodies and rates have limits. A browser's credential has two halves: the cookie, which
+browsers give to every port of this machine, and the key, which only pages of our own origin can read and send. The cookie
+alone gets an empty shell. Every answer carries the headers that keep a page to itself. Whose home a request reaches is
+said by its credential alone. Not here: what a credential is (tokens), which homes there are (homes), what a route does
+(api, pages).
 """
 
 from __future__ import annotations
@@ -14,23 +15,27 @@ import logging
 import threading
 import time
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from functools import partial
 from http.cookies import CookieError, SimpleCookie
-from urllib.parse import parse_qs
+from typing import Any, Protocol
+from urllib.parse import parse_qs, urlsplit
 
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.responses import RedirectResponse, Response
+from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from anima.errors import HomeError
+from anima.web.logs import log_request
 from anima.web.problems import nothing_there, of_error, problem, unknown
-from anima.web.tokens import Keyring, Pass, Tickets
+from anima.web.tokens import Pass, Tickets
 
 log = logging.getLogger("anima.web")
 
 HOSTS = frozenset({"127.0.0.1", "localhost", "[::1]"})
 OPEN = ("/static/", "/login")
+PROBES = ("/healthz", "/readyz")
 FOR_AGENTS = ("/api/v1/tools", "/api/v1/agent", "/mcp", "/v1")
 KEY = "x-anima-key"  # the header of the half that no cookie holds
 _SMALL = 4_096  # bytes of a form before anybody is known
@@ -85,29 +90,46 @@ class Rate:
             return 0.0
 
 
-class _Turned(Exception):
+class Turned(Exception):
     """Why a request goes no further."""
 
     def __init__(self, answer: Response) -> None:
         self.answer = answer
 
 
+class Homes(Protocol):
+    """The homes behind a guard, and who may come to them."""
+
+    cookie: str  # the name of the page's: browsers share cookies between ports, so each server has its own
+    tickets: Tickets
+
+    async def find(self, secret: str) -> Pass | None:
+        """Whose secret this is. Raises Turned."""
+        ...
+
+    async def named(self, id: str) -> Pass | None: ...
+    async def ready(self) -> bool: ...
+    def held(self, who: Pass) -> AbstractAsyncContextManager[Any]:
+        """The home that a pass is for, kept open meanwhile."""
+        ...
+
+
 class Guard:
     """Stands before an application. `mcp`, where there is one, answers everything under /mcp; `shell` is the page with
-    nothing in it that a cookie gets."""
+    nothing in it that a cookie gets; `url` is where people reach it, if that is not this machine."""
 
     def __init__(
         self,
         app: ASGIApp,
         *,
-        keyring: Keyring,
-        agent: str,
+        homes: Homes,
         limits: RateLimits,
         shell: Response,
         mcp: ASGIApp | None = None,
+        url: str = "",
     ) -> None:
-        self._app, self._keyring, self._agent, self._limits, self._mcp = app, keyring, agent, limits, mcp
-        self._shell, self._tickets = shell, Tickets(now=time.monotonic)
+        self._app, self._homes, self._limits, self._mcp, self._shell = app, homes, limits, mcp, shell
+        self._origin, self._name = url.lower(), urlsplit(url).netloc.lower()
         self._owners = Rate(limits.owner_rate, max(1, 2 * limits.owner_rate))
         self._agents = Rate(limits.agent_rate, max(1, 2 * limits.agent_rate))
         self._bytes = Rate(limits.agent_bytes, max(limits.agent_body, 2 * limits.agent_bytes))
@@ -122,18 +144,25 @@ class Guard:
             await send({"type": "websocket.close", "code": 1008})
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        begun = False
+        begun, began = 0, time.monotonic()
 
         async def noted(message: Message) -> None:
             nonlocal begun
-            begun = begun or message["type"] == "http.response.start"
+            begun = begun or message.get("status", 0)
             await send(message)
 
         try:
+            if scope["path"] in PROBES:
+                raise Turned(await self._probed(scope))
             replay = await self._let_in(scope, receive)
-            is_mcp = self._mcp is not None and _under(scope["path"], "/mcp")
-            await (self._mcp if is_mcp and self._mcp else self._app)(scope, replay, noted)
-        except _Turned as turned:
+            if (who := scope.get("state", {}).get("who")) is None:  # the way in, and what stands there
+                await self._app(scope, replay, noted)
+                return
+            async with self._homes.held(who) as served:
+                scope["state"]["served"] = served
+                is_mcp = self._mcp is not None and _under(scope["path"], "/mcp")
+                await (self._mcp if is_mcp and self._mcp else self._app)(scope, replay, noted)
+        except Turned as turned:
             await turned.answer(scope, receive, noted)
         except Exception as error:
             if not isinstance(error, HomeError):
@@ -141,17 +170,27 @@ class Guard:
             if begun:
                 raise
             await (of_error(error) if isinstance(error, HomeError) else problem(500))(scope, receive, noted)
+        finally:
+            if scope["path"] not in PROBES:
+                _logged(scope, begun, time.monotonic() - began)
+
+    async def _probed(self, scope: Scope) -> Response:
+        """Whether we are up, and whether a balancer should send anybody; told to anybody, and nothing else with it."""
+        is_well = scope["path"] == PROBES[0] or await self._homes.ready()
+        return PlainTextResponse("well\n" if is_well else "not now\n", 200 if is_well else 503)
 
     async def _let_in(self, scope: Scope, receive: Receive) -> Receive:
-        """Checks a request from the outside in; its body is read only of who is known. Raises _Turned."""
+        """Checks a request from the outside in; its body is read only of who is known. Raises Turned."""
         headers, is_write = Headers(scope=scope), scope["method"] not in _SAFE
-        _check_host(headers)
-        _check_origin(scope, headers)
+        is_own = len(headers.getlist("host")) == 1 and headers["host"].lower() == self._name != ""
+        if not is_own:
+            _check_host(headers)
+        _check_origin(scope, headers, own=self._origin if is_own else "")
         is_open = scope["path"].startswith(OPEN)
         if is_open and is_write and self._logins.wait(""):
-            raise _Turned(problem(429, "too many tries; wait a minute", headers={"Retry-After": "60"}))
+            raise Turned(problem(429, "too many tries; wait a minute", headers={"Retry-After": "60"}))
         if not is_open:
-            self._check_pass(scope, headers)
+            await self._check_pass(scope, headers)
         if not is_write:
             return receive
         if is_open:
@@ -161,32 +200,32 @@ class Guard:
             return _replayed(await _body(scope, headers, receive, most=self._limits.body), receive)
         body = await _body(scope, headers, receive, most=self._limits.agent_body, whose=" of an agent's token")
         if wait := self._bytes.wait(who.id, len(body)):
-            raise _Turned(_too_many("too many bytes in a short time", wait))
+            raise Turned(_too_many("too many bytes in a short time", wait))
         return _replayed(body, receive)
 
-    def _check_pass(self, scope: Scope, headers: Headers) -> None:
+    async def _check_pass(self, scope: Scope, headers: Headers) -> None:
         """Who is asking, and whether it is theirs to ask; noted in the scope as `who`."""
-        who = self._find(scope, headers)
-        if who is None or (who.agent is not None and who.agent != self._agent):
-            raise _Turned(self._unknown(scope, headers))
+        who = await self._find(scope, headers)
+        if who is None:
+            raise Turned(self._unknown(scope, headers))
         if not who.is_owner and not any(_under(scope["path"], place) for place in FOR_AGENTS):
-            raise _Turned(nothing_there())
+            raise Turned(nothing_there())
         if wait := (self._owners if who.is_owner else self._agents).wait(who.id):
-            raise _Turned(_too_many("too many requests", wait))
+            raise Turned(_too_many("too many requests", wait))
         scope.setdefault("state", {})
-        scope["state"] |= {"who": who, "ticket": partial(self._tickets.make, who.id)}
+        scope["state"] |= {"who": who, "ticket": partial(self._homes.tickets.make, who.id)}
 
-    def _find(self, scope: Scope, headers: Headers) -> Pass | None:
+    async def _find(self, scope: Scope, headers: Headers) -> Pass | None:
         """Whose credential came along: a token, a cookie with its key, or a ticket. None is taken for another."""
         bearer = headers.get("authorization")
         if bearer is not None:
             kind, _, secret = bearer.partition(" ")
-            found = self._keyring.find(secret.strip() if kind.lower() == "bearer" else "")
+            found = await self._homes.find(secret.strip() if kind.lower() == "bearer" else "")
             return found if found and found.kind != "page" else None
         ticket = parse_qs(scope.get("query_string", b"")[:400].decode("latin-1")).get("ticket", [""])[0]
         if ticket and scope["method"] == "GET":
-            return self._keyring.named(self._tickets.holder(scope["path"], ticket))
-        found = self._keyring.find(self._cookie(headers) + headers.get(KEY, ""))
+            return await self._homes.named(self._homes.tickets.holder(scope["path"], ticket))
+        found = await self._homes.find(self._cookie(headers) + headers.get(KEY, ""))
         return found if found and found.kind == "page" else None
 
     def _unknown(self, scope: Scope, headers: Headers) -> Response:
@@ -203,7 +242,20 @@ class Guard:
             found = SimpleCookie(headers.get("cookie", ""))
         except CookieError:
             return ""
-        return found[self._keyring.cookie].value if self._keyring.cookie in found else ""
+        return found[self._homes.cookie].value if self._homes.cookie in found else ""
+
+
+def _logged(scope: Scope, status: int, seconds: float) -> None:
+    """A request by the pattern of its route: an address can hold words of a memory."""
+    who, route = scope.get("state", {}).get("who"), getattr(scope.get("route"), "path", None)
+    log_request(
+        method=scope["method"],
+        route=route or ("/mcp" if _under(scope["path"], "/mcp") else None),
+        status=status,
+        ms=round(seconds * 1000, 1),
+        tenant=getattr(who, "tenant", None),
+        credential=who.id if who else None,
+    )
 
 
 def who_of(scope: Scope) -> Pass:
@@ -220,20 +272,20 @@ def _check_host(headers: Headers) -> None:
     hosts = headers.getlist("host")
     name = hosts[0].rpartition(":")[0] if len(hosts) == 1 and hosts[0].rpartition(":")[2].isdigit() else "".join(hosts)
     if len(hosts) != 1 or name.lower() not in HOSTS:
-        raise _Turned(problem(421, "this server answers only to its own names on this machine"))
+        raise Turned(problem(421, "this server answers only to its own names on this machine"))
 
 
-def _check_origin(scope: Scope, headers: Headers) -> None:
+def _check_origin(scope: Scope, headers: Headers, *, own: str) -> None:
     """No other page may ask. A person may follow a link to the login page, where nothing happens by itself."""
     origin, site = headers.get("origin"), headers.get("sec-fetch-site", "none")
-    own = f"{scope.get('scheme', 'http')}://{headers['host']}".lower()
+    own = own or f"{scope.get('scheme', 'http')}://{headers['host']}".lower()
     is_visit = scope["method"] == "GET" and scope["path"] == "/login" and headers.get("sec-fetch-mode") == "navigate"
     if origin is not None and origin.lower() != own:
-        raise _Turned(problem(403, "requests from other origins are not answered"))
+        raise Turned(problem(403, "requests from other origins are not answered"))
     if site not in ("none", "same-origin") and not is_visit:
-        raise _Turned(problem(403, "requests from other sites are not answered"))
+        raise Turned(problem(403, "requests from other sites are not answered"))
     if scope["method"] not in _SAFE and headers.get("cookie") and "authorization" not in headers and origin is None:
-        raise _Turned(problem(403, "a browser says where a write comes from, and this one did not"))
+        raise Turned(problem(403, "a browser says where a write comes from, and this one did not"))
 
 
 def _too_many(what: str, wait: float) -> Response:
@@ -242,7 +294,7 @@ def _too_many(what: str, wait: float) -> Response:
 
 async def _body(scope: Scope, headers: Headers, receive: Receive, *, most: int, whose: str = "") -> bytes:
     """All of a request's body, which has a limit whatever it says of its length."""
-    too_long = _Turned(problem(413, f"a request{whose} has at most {most:,} bytes", limit=most))
+    too_long = Turned(problem(413, f"a request{whose} has at most {most:,} bytes", limit=most))
     told = headers.get("content-length", "0")
     if not told.isascii() or not told.isdigit() or int(told[:20]) > most:
         raise too_long
@@ -251,14 +303,14 @@ async def _body(scope: Scope, headers: Headers, receive: Receive, *, most: int, 
     while more:
         message = await receive()
         if message["type"] != "http.request":
-            raise _Turned(problem(400, "the request ended too early"))
+            raise Turned(problem(400, "the request ended too early"))
         body += message.get("body", b"")
         more = message.get("more_body", False)
         if len(body) > most:
             raise too_long
     kind = headers.get("content-type", "").partition(";")[0].strip().lower()
     if body and scope["path"].startswith(("/api/", "/v1/")) and kind != "application/json":
-        raise _Turned(problem(415, "the API takes application/json"))
+        raise Turned(problem(415, "the API takes application/json"))
     return bytes(body)
 
 

@@ -1,29 +1,35 @@
-"""Serving a home: a socket on this machine, the server on it, and a clean end.
+"""Serving homes: a socket, the server on it, and a clean end.
 
-Promise: only 127.0.0.1 is bound; a signal ends open streams, lets answers that were begun finish, and returns, so that
-the caller can close the home. No address is logged. Not here: what is served (app).
+Promise: only 127.0.0.1 is bound, unless whoever serves many homes names another address; a signal ends open streams, lets
+answers that were begun finish, and returns, so that the caller can close the home. Before that a server of many tells its
+balancer that it goes, and goes on answering for a while. No address is logged. Not here: what is served (app).
 """
 
 from __future__ import annotations
 
+import logging
 import signal
 import socket
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import uvicorn
 from fastapi import FastAPI
 
 from anima.errors import BadArguments
-from anima.home import Home
-from anima.web.app import Mounted, create_app
+from anima.home import Home, now
+from anima.web.app import Mounted, app_of, create_app
 from anima.web.chores import CHORES
-from anima.web.served import Served
+from anima.web.guard import RateLimits
+from anima.web.homes import ManyHomes, OneHome
 from anima.web.tokens import Keyring
+
+if TYPE_CHECKING:
+    from anima.home.folders import Fleet
 
 HOST, PORT = "127.0.0.1", 4747
 _NEARBY = 20
@@ -38,7 +44,7 @@ class Address:
     link: str
 
 
-def bound(port: int | None = None) -> socket.socket:
+def bound(port: int | None = None, host: str = HOST) -> socket.socket:
     """A listening socket on this machine: on `port`, on any free one (0), or on ours or one nearby when none is named."""
     wanted = range(PORT, PORT + _NEARBY) if port is None else (port,)
     for number in wanted:
@@ -46,7 +52,7 @@ def bound(port: int | None = None) -> socket.socket:
         made = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            made.bind((HOST, number))
+            made.bind((host, number))
             made.listen(1024)
             made.set_inheritable(False)
             return made
@@ -59,15 +65,25 @@ def bound(port: int | None = None) -> socket.socket:
 
 
 class _Server(uvicorn.Server):
-    """uvicorn, which ends streams when it is told to end, and gives the signal to nobody else."""
+    """uvicorn, which ends streams when it is told to end, and gives the signal to nobody else. With `drain`, it answers for
+    so many seconds more, unless a second signal comes."""
 
-    def __init__(self, config: uvicorn.Config, served: Served) -> None:
+    def __init__(self, config: uvicorn.Config, homes: OneHome | ManyHomes, drain: float) -> None:
         super().__init__(config)
-        self._served = served
+        self._homes, self._drain = homes, drain
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        if isinstance(self._homes, ManyHomes) and self._drain and not self._homes.is_draining:
+            self._homes.is_draining = True
+            later = threading.Timer(self._drain, self._leave, (sig, None))
+            later.daemon = True
+            later.start()
+        else:
+            self._leave(sig, frame)
+
+    def _leave(self, sig: int, frame: FrameType | None) -> None:
         super().handle_exit(sig, frame)
-        threading.Thread(target=self._served.hush, daemon=True).start()  # not in a signal's frame
+        threading.Thread(target=self._homes.hush, daemon=True).start()  # not in a signal's frame
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -82,11 +98,12 @@ class _Server(uvicorn.Server):
                 signal.signal(sig, was)
 
 
-def server_for(app: FastAPI) -> uvicorn.Server:
+def server_for(app: FastAPI, *, drain: float = 0.0) -> uvicorn.Server:
     """A server of an application, for whoever brings a socket: `server.run(sockets=[bound()])`."""
     # A client's mistakes are no warnings of ours: any page of any origin could fill the log with them.
     config = uvicorn.Config(
         app,
+        log_config=None if logging.getLogger().handlers else uvicorn.config.LOGGING_CONFIG,
         log_level="error",
         access_log=False,
         server_header=False,
@@ -98,7 +115,7 @@ def server_for(app: FastAPI) -> uvicorn.Server:
         proxy_headers=False,
         h11_max_incomplete_event_size=65_536,
     )
-    return _Server(config, app.state.served)
+    return _Server(config, app.state.homes, drain)
 
 
 def serve(
@@ -115,5 +132,55 @@ def serve(
             if ready is not None:
                 ready(Address(url=url, link=f"{url}/login#{keyring.code()}"))
             server_for(app).run(sockets=[listening])
+    finally:
+        listening.close()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fleetwise:
+    """How a server of many homes is run. `url` is where people reach it through a balancer; `most` homes, and bytes of
+    their indexes, are held open."""
+
+    host: str = HOST
+    port: int | None = None
+    url: str = ""
+    most: int = 500
+    most_bytes: int = 2**30
+    drain: float = 5.0
+
+
+def fleet_app(fleet: Fleet, env: Mapping[str, str], how: Fleetwise, *, mcp: Mounted | None = None) -> FastAPI:
+    """The application of all homes of a database."""
+    limits = RateLimits(logins_a_minute=1_200)  # of everybody together; a key cannot be guessed
+    left = mcp.left if mcp else lambda home: None
+    homes = ManyHomes(
+        fleet,
+        env,
+        limits=limits,
+        is_secure=how.url.startswith("https:"),
+        most=how.most,
+        most_bytes=how.most_bytes,
+        left=left,
+    )
+    beside = [(homes.start, homes.stop)]
+    return app_of(homes, limits=limits, clock=now, beside=beside, mcp=mcp, url=how.url)
+
+
+def serve_fleet(
+    fleet: Fleet,
+    env: Mapping[str, str],
+    how: Fleetwise,
+    *,
+    mcp: Mounted | None = None,
+    ready: Callable[[str], None] | None = None,
+) -> None:
+    """Serves the homes of a database until a signal comes. `ready` is told where. The process is for nothing else."""
+    listening = bound(how.port, how.host)
+    fleet.hide()
+    try:
+        app = fleet_app(fleet, env, how, mcp=mcp)
+        if ready is not None:
+            ready(f"http://{how.host}:{listening.getsockname()[1]}")
+        server_for(app, drain=how.drain).run(sockets=[listening])
     finally:
         listening.close()

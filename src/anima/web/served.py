@@ -55,8 +55,11 @@ QUICK = 0.5  # seconds: a look that takes no longer is made whenever somebody as
 class Served:
     """One home as the web face holds it. Safe to share by threads."""
 
-    def __init__(self, home: Home, *, keyring: Keyring, limits: RateLimits, bulletin: Bulletin) -> None:
-        self.home = home
+    def __init__(
+        self, home: Home, *, keyring: Keyring, limits: RateLimits, bulletin: Bulletin, hosted: bool = False
+    ) -> None:
+        """`hosted`: the machine is not the home's owner's, so nothing of it is theirs to see or to set."""
+        self.home, self.hosted = home, hosted
         self._graph: tuple[str, int, Any] | None = None
         self._waits: tuple[Any, tuple[tuple[Proposal, ...], tuple[ForReview, ...]]] | None = None
         self.told: dict[str, list[tuple[str, str]]] = {}  # what revisions wrote, by their ids: it never changes
@@ -166,7 +169,11 @@ class Served:
         """A new conversation in the place of the one before, if there was one. What came in with the token stays read."""
         channel = "http" if who.sender is None else None  # a sender says their channel themselves
         begun = self.home.sessions.begin(
-            scope=self.scope_of(who), sender=who.sender, channel=channel, guest=(who.credential, who.name)
+            scope=self.scope_of(who),
+            sender=who.sender,
+            channel=channel,
+            access=who.access,
+            guest=(who.credential, who.name),
         )
         with self._mutex:
             ended = [found for found in (self._open.pop(who.id, None),) if found]
@@ -176,6 +183,17 @@ class Served:
         for session in ended:
             session.close()
         return begun
+
+    def need_machine(self) -> None:
+        """Raises Refused where what is asked for concerns a machine that is somebody else's."""
+        if self.hosted:
+            hint = "ask them; in a home on a machine of your own it is yours"
+            raise Refused("this is for whoever runs the servers to do", rule="hosted", hint=hint)
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether something goes on that no request waits for."""
+        return self.bulletin.listeners > 0 or self.chats.is_busy
 
     def hush(self) -> None:
         """Ends every stream. Doing it twice does no harm."""
@@ -324,14 +342,18 @@ class Tidiness:
         return replace(seen, found=left, stamp=stamp, outdated=True)
 
 
-async def _served(request: Request) -> Served:
-    found: Served = request.app.state.served
+def served_of(request: Request) -> Served:
+    """The home that the guard let this request come to."""
+    found: Served = request.scope["state"]["served"]
     return found
 
 
+async def _served(request: Request) -> Served:
+    return served_of(request)
+
+
 async def _home(request: Request) -> Home:
-    found: Served = request.app.state.served
-    return found.home
+    return served_of(request).home
 
 
 async def _me(request: Request) -> Pass:

@@ -58,6 +58,7 @@ def drop_rule(here: Here, me: Me, id: str) -> None:
 def use_model(here: Here, me: Me, name: str) -> None:
     """Lets another of the models answer that were set at a terminal, where keys are typed."""
     _need_page(me)
+    here.need_machine()
     models = Models.of(here.home)
     if name not in {each.name for each in models.all()}:
         raise BadArguments(f"{name} was never set", hint=f"anima model {name}")
@@ -70,6 +71,7 @@ def connect(here: Here, me: Me, host: str, wish: bodies.Connecting) -> bodies.Co
     from anima.connect.connections import connecting_of, host_of
 
     _need_page(me)
+    here.need_machine()
     found = connecting_of(here.home, host_of(host))
     steps = found.plan(remove=wish.remove)
     content = hashlib.sha256("".join(step.diff for step in steps).encode("utf-8", "replace")).hexdigest()

@@ -305,10 +305,11 @@ def halved(secret: str) -> tuple[str, str]:
 
 
 class Tickets:
-    """What lets a browser fetch one address of a page where it sends no header of ours: a picture. For a minute."""
+    """What lets a browser fetch one address of a page where it sends no header of ours: a picture. For a minute. Servers
+    that take each other's are given the same `seal`."""
 
-    def __init__(self, *, now: Callable[[], float]) -> None:
-        self._now, self._seal = now, secrets.token_bytes(32)
+    def __init__(self, *, now: Callable[[], float], seal: bytes | None = None) -> None:
+        self._now, self._seal = now, seal or secrets.token_bytes(32)
 
     def make(self, id: str, path: str) -> str:
         """An address with the ticket of a pass in it."""

@@ -31,6 +31,10 @@ class Fleet:
         self._engine: Any = engine_at(self.address)
         self.name: str = self._engine.name
 
+    def hide(self) -> None:
+        """From now on nothing this process says of the database tells where it stands; what it serves are others' homes."""
+        self._engine.name = "postgresql://homes"
+
     def is_there(self) -> bool:
         """Whether the database answers."""
         return self._ask("select 1", ()) is not None

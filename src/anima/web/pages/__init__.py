@@ -37,7 +37,7 @@ from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Re
 
 from anima.web.guard import who_of
 from anima.web.problems import problem
-from anima.web.served import Served
+from anima.web.served import Served, served_of
 from anima.web.tokens import PAGE_LIFETIME
 
 Shown = Mapping[str, Any] | Response  # a Response is sent as it is: a picture, another address
@@ -100,7 +100,7 @@ def _moved(new: str) -> Callable[[Request], Response]:
 
 def _drawn(page: WebPage, view: PageView) -> Callable[[Request], Response]:
     def draw(request: Request) -> Response:  # no coroutine, so it runs in a thread
-        shown = view.show(request.app.state.served, request)
+        shown = view.show(served_of(request), request)
         if isinstance(shown, Response):
             return shown
         given = {"current": page.name, "title": page.title, **shown}
@@ -132,22 +132,25 @@ async def come_in(request: Request) -> Response:
 
 @_entrance.post("/login")
 async def enter(request: Request) -> Response:
-    here: Served = request.app.state.served
+    homes = request.app.state.homes
     given = parse_qs((await request.body())[:4_096].decode("utf-8", "replace"))
-    halves = await run_in_threadpool(here.keyring.redeem, (given.get("code") or [""])[0].strip())
+    halves = await run_in_threadpool(homes.redeem, (given.get("code") or [""])[0].strip())
     if halves is None:
-        said = "Not this code. It was used, or is older than ten minutes."
-        return problem(403, said, hint="anima token link makes a new one")
+        return problem(403, homes.not_this[0], hint=homes.not_this[1])
     (cookie, key), age = halves, int(PAGE_LIFETIME.total_seconds())
     answer = JSONResponse({"key": key})
-    answer.set_cookie(here.keyring.cookie, cookie, max_age=age, httponly=True, samesite="strict", path="/")
+    answer.set_cookie(homes.cookie, cookie, max_age=age, **_kept(homes))
     return answer
 
 
 @_entrance.post("/logout")
 async def leave(request: Request) -> Response:
-    here: Served = request.app.state.served
-    await run_in_threadpool(here.keyring.revoke, who_of(request.scope).id)
+    homes = request.app.state.homes
+    await run_in_threadpool(served_of(request).keyring.revoke, who_of(request.scope).id)
     answer = Response(status_code=204)
-    answer.delete_cookie(here.keyring.cookie, httponly=True, samesite="strict", path="/")
+    answer.delete_cookie(homes.cookie, **_kept(homes))
     return answer
+
+
+def _kept(homes: Any) -> dict[str, Any]:
+    return {"httponly": True, "samesite": "strict", "path": "/", "secure": homes.is_secure}

@@ -27,7 +27,7 @@ def settings(here: Served, request: Request) -> dict[str, Any]:
     given |= {"models": (), "schedule": state_of(home.site.store), "zone": str(home.site.zone() or "the system’s")}
     given |= connecting(here) | {"tokens": here.keyring.all(), "seen": here.keyring.seen}
     try:
-        return given | {"models": models_of(home).all()}
+        return given | {"models": () if here.hosted else models_of(home).all()}
     except HomeError as error:
         return given | {"wrong": str(error)}
 
@@ -41,7 +41,10 @@ def health(here: Served, request: Request) -> dict[str, Any]:
     given: dict[str, Any] = {"remarks": here.remarks(), "ledger": ledger, "fault": fault}
     given |= {"root": here.home.name, "dialect": here.home.dialect}
     # Snapshots by name alone: an archive holds the home's key, so none is given out here.
-    given |= {"snapshots": [], "wrong": "", "next": None, "place": here.home.snapshots.place, "many": MOST_SNAPSHOTS}
+    given |= {"snapshots": [], "wrong": "", "next": None, "place": "", "many": MOST_SNAPSHOTS}
+    if here.hosted:
+        return given
+    given["place"] = here.home.snapshots.place
     try:
         return given | {"snapshots": here.home.snapshots.all(), "next": here.home.next_snapshot()}
     except HomeError as error:

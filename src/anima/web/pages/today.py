@@ -130,12 +130,16 @@ def connecting(here: Served) -> dict[str, Any]:
     from anima.connect.hosts import HOSTS
     from anima.connect.settle import spool_of
 
-    server = wiring_of(here.home).server("mcp", joins=False)
-    hosts = [contact_of(spool_of(here.home, host.name), host) for host in HOSTS.values()]
+    if here.hosted:  # the programs of this machine are not theirs: an agent comes in by its token
+        server: dict[str, Any] = {"url": "/mcp", "headers": {"Authorization": "Bearer TOKEN"}}
+        hosts = []
+    else:
+        server = wiring_of(here.home).server("mcp", joins=False)
+        hosts = [contact_of(spool_of(here.home, host.name), host) for host in HOSTS.values()]
     fields = (f'      "{key}": {json.dumps(value, ensure_ascii=False)}' for key, value in server.items())
     block = '{\n  "mcpServers": {\n    "anima": {\n' + ",\n".join(fields) + "\n    }\n  }\n}"
     try:
-        model = models_of(here.home).choice().name
+        model = "" if here.hosted else models_of(here.home).choice().name
     except HomeError:
         model = ""
     return {"block": block, "hosts": hosts, "model": model, "practice": PRACTICE}

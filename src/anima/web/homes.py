@@ -1,0 +1,318 @@
+"""The homes that an application serves: the one of this machine, or those of a database, found by who asks.
+
+Promise: a credential says whose home a request is for, and nothing else of the request does. Of a database, homes are held
+open while they are used and some time after; a bounded number of them, and of bytes, the longest unused closed first and
+never one in which something goes on. Their configuration names no folder, no program and no address, since the machine is
+not their owner's. What goes wrong with the database is told to nobody but the log. Not here: what a credential may do
+(guard), what the database is asked (home.folders).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any
+
+from anyio import to_thread
+
+from anima.errors import BadArguments, Damaged, HomeError, NoSuchHome, NotFound, Refused
+from anima.home import Home, now
+from anima.model import HOSTED, Scope
+from anima.web.events import Bulletin
+from anima.web.guard import RateLimits, Turned
+from anima.web.problems import problem
+from anima.web.served import Served
+from anima.web.tokens import (
+    MOST_PASSES,
+    PAGE_LIFETIME,
+    Keyring,
+    Pass,
+    Tickets,
+    digest_of,
+    halved,
+    is_secret,
+    new_pass,
+    new_secret,
+)
+
+if TYPE_CHECKING:
+    from anima.home.folders import Fleet
+
+log = logging.getLogger("anima.web")
+IDLE = 600.0  # seconds after which a home that nobody asks for is closed
+TICK = 1.0
+STILL = 2.0  # seconds for which a stream need not ask whether its credential still works
+
+
+class OneHome:
+    """The home of this machine, whoever asks."""
+
+    is_secure = False
+    not_this = ("Not this code. It was used, or is older than ten minutes.", "anima token link makes a new one")
+
+    def __init__(self, served: Served) -> None:
+        self.served, self.cookie, self.redeem = served, served.keyring.cookie, served.keyring.redeem
+        self.tickets, self.hush = Tickets(now=time.monotonic), served.hush
+
+    async def find(self, secret: str) -> Pass | None:
+        return self._own(self.served.keyring.find(secret))
+
+    async def named(self, id: str) -> Pass | None:
+        return self._own(self.served.keyring.named(id))
+
+    def _own(self, found: Pass | None) -> Pass | None:
+        return found if found and found.agent in (None, self.served.home.agent) else None
+
+    async def ready(self) -> bool:
+        return True
+
+    @asynccontextmanager
+    async def held(self, who: Pass) -> AsyncIterator[Served]:
+        yield self.served
+
+
+# -- many ------------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TenantPass(Pass):
+    """What a credential of a tenant's allows, in the one home it is for."""
+
+    tenant: int
+    tenant_name: str
+    agent: str
+
+    @property
+    def place(self) -> tuple[int, str]:
+        return self.tenant, self.agent
+
+
+_FIELDS = {each.name for each in fields(TenantPass)}
+
+
+def _pass_of(row: Mapping[str, Any]) -> TenantPass:
+    about = {name: value for name, value in row.items() if name in _FIELDS}
+    return TenantPass(**{**about, "scope": Scope(row["scope"]) if row["scope"] else None})
+
+
+class TenantKeyring(Keyring):
+    """The credentials of one home in a database. Its owner sees and makes those of this home alone."""
+
+    def __init__(self, fleet: Fleet, tenant: int, agent: str, home: Home) -> None:
+        super().__init__(home.credentials, clock=home.clock)
+        self._fleet, self._tenant, self._agent = fleet, tenant, agent
+        self._still: dict[str, tuple[float, dict[str, Any] | None]] = {}
+
+    def all(self) -> tuple[Pass, ...]:
+        rows = self._fleet.credentials(self._tenant, self._agent)
+        return tuple(_pass_of({**row, "tenant": self._tenant, "tenant_name": ""}) for row in rows)
+
+    def named(self, id: str) -> Pass | None:
+        """For streams, which ask often: what was told a moment ago counts."""
+        at, row = self._still.get(id, (0.0, None))
+        if time.monotonic() - at > STILL:
+            row = self._fleet.credential(id=id)
+            self._still = {id: (time.monotonic(), row)} | dict(list(self._still.items())[-100:])
+        return _pass_of(row) if row and (row["tenant"], row["agent"]) == (self._tenant, self._agent) else None
+
+    def revoke(self, id: str) -> Pass:
+        found = next((one for one in self.all() if one.id == id), None)
+        if found is None or not self._fleet.drop_credential(self._tenant, id, self._agent):
+            raise NotFound(f"there is no token {id!r}")
+        self._still.pop(id, None)
+        return found
+
+    def _add(self, made: Pass, digest: str, by: str | None) -> None:
+        if len(self.all()) >= MOST_PASSES:
+            raise BadArguments(f"there are {MOST_PASSES:,} tokens already", hint="revoke some")
+        _keep(self._fleet, self._tenant, self._agent, made, digest, by)
+
+
+def _keep(fleet: Fleet, tenant: int, agent: str, made: Pass, digest: str, by: str | None) -> None:
+    about = {each.name: getattr(made, each.name) for each in fields(Pass)}
+    about |= {"agent": agent, "scope": made.scope and made.scope.value}
+    fleet.add_credential(tenant, about, by=by, digest=bytes.fromhex(digest))
+
+
+@dataclass(slots=True)
+class _Held:
+    """A home that is open, or being opened."""
+
+    opening: threading.Lock = field(default_factory=threading.Lock)
+    served: Served | None = None
+    users: int = 0
+    used: float = 0.0
+
+
+class ManyHomes:
+    """The homes of a database. Lives from `start` to `stop`."""
+
+    not_this = ("This key opens nothing here.", "it is the owner's token; whoever runs the servers makes a new one")
+
+    def __init__(
+        self,
+        fleet: Fleet,
+        env: Mapping[str, str],
+        *,
+        limits: RateLimits,
+        is_secure: bool = False,
+        most: int = 500,
+        most_bytes: int = 2**30,
+        left: Callable[[Home], None] = lambda home: None,
+    ) -> None:
+        """`left` is told of each home before it is closed."""
+        self._fleet, self._env, self._limits = fleet, {**env, HOSTED: "1"}, limits
+        self._most, self._most_bytes, self._left = most, most_bytes, left
+        self._held: OrderedDict[tuple[int, str], _Held] = OrderedDict()
+        self._mutex, self._ended, self._wake = threading.Lock(), threading.Event(), threading.Event()
+        self._thread: threading.Thread | None = None
+        self.is_draining, self.is_secure = False, is_secure
+        self.cookie = "__Host-anima" if is_secure else "anima-homes"
+        seal = hashlib.blake2b(env.get("ANIMA_KEY", "").encode(), person=b"anima-tickets").digest()
+        self.tickets = Tickets(now=time.time, seal=seal)
+
+    # -- who asks -------------------------------------------------------------------------------------------------------
+
+    async def find(self, secret: str) -> Pass | None:
+        if not is_secret(secret):
+            return None
+        return await self._asked(digest=bytes.fromhex(digest_of(secret)))
+
+    async def named(self, id: str) -> Pass | None:
+        return await self._asked(id=id) if id else None
+
+    async def _asked(self, **by: Any) -> Pass | None:
+        try:
+            row = await to_thread.run_sync(lambda: self._fleet.credential(**by))
+        except HomeError as error:
+            raise _away(error) from None
+        if row and row["is_suspended"]:
+            raise Turned(problem(403, "this tenant is suspended", title="Refused", rule="suspended"))
+        return _pass_of(row) if row else None
+
+    def redeem(self, secret: str) -> tuple[str, str] | None:
+        """Both halves of a page's secret, for an owner's token that works."""
+        row = self._fleet.credential(digest=bytes.fromhex(digest_of(secret))) if is_secret(secret) else None
+        if row is None or row["kind"] != "owner" or row["is_suspended"]:
+            return None
+        made = new_pass("page", name="a browser", scope=None, now=now(), lifetime=PAGE_LIFETIME)
+        _keep(self._fleet, row["tenant"], row["agent"], made, digest_of(page := new_secret(made)), row["id"])
+        return halved(page)
+
+    async def ready(self) -> bool:
+        with suppress(HomeError):
+            return not self.is_draining and await to_thread.run_sync(self._fleet.is_there)
+        return False
+
+    # -- homes ----------------------------------------------------------------------------------------------------------
+
+    @asynccontextmanager
+    async def held(self, who: Pass) -> AsyncIterator[Served]:
+        assert isinstance(who, TenantPass)
+        with self._mutex:
+            held = self._held.setdefault(who.place, _Held())
+            self._held.move_to_end(who.place)
+            held.users += 1
+        try:
+            yield held.served if held.served is not None else await to_thread.run_sync(self._opened, held, who)
+        finally:
+            with self._mutex:
+                held.users, held.used = held.users - 1, time.monotonic()
+
+    def _opened(self, held: _Held, who: TenantPass) -> Served:
+        """The home of a pass, opened once however many ask; made where the credential is all there is yet."""
+        with held.opening:
+            if held.served is None:
+                whose: Any = {"tenant": who.tenant_name, "agent": who.agent, "env": self._env}
+                try:
+                    try:
+                        home = Home.open(self._fleet.address, **whose)
+                    except NoSuchHome:
+                        home = Home.create(self._fleet.address, **whose)
+                except HomeError as error:
+                    raise _away(error) from None
+                keyring = TenantKeyring(self._fleet, *who.place, home)
+                bulletin = Bulletin(home, wake=self._wake.set)
+                held.served = Served(home, keyring=keyring, limits=self._limits, bulletin=bulletin, hosted=True)
+            return held.served
+
+    def count(self) -> tuple[int, int]:
+        """How many homes are held, and about how many bytes their indexes have."""
+        served = self._open()
+        return len(served), sum(one.home.index.held_bytes for one in served)
+
+    def told(self, error: HomeError, served: Served | None) -> Exception:
+        """An error as whoever asked is told it. A home that is no longer what it was is opened anew by who asks next."""
+        if (isinstance(error, Refused) and error.rule == "restored") or isinstance(error, NoSuchHome):
+            with self._mutex:
+                self._held = OrderedDict((at, held) for at, held in self._held.items() if held.served is not served)
+        return _away(error) if isinstance(error, Damaged) else error
+
+    # -- beside ---------------------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        self._thread = threading.Thread(target=self._run, name="anima-homes", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        while not self._ended.is_set():
+            self._wake.wait(TICK)
+            self._wake.clear()
+            for served in self._open():
+                served.bulletin.look()
+            for served in self._unused():
+                self._close(served)
+
+    def _open(self) -> list[Served]:
+        with self._mutex:
+            return [held.served for held in self._held.values() if held.served]
+
+    def _unused(self) -> list[Served]:
+        """Takes off the list what nobody used for long, and the longest unused where there are too many."""
+        count, size = self.count()
+        at, found = time.monotonic(), list[Served]()
+        with self._mutex:
+            for place, held in list(self._held.items()):
+                if held.users or (held.served and held.served.is_busy):
+                    continue
+                is_over = count - len(found) > self._most or size > self._most_bytes
+                if is_over or at - held.used > IDLE:
+                    del self._held[place]
+                    if held.served is not None:
+                        found.append(held.served)
+                        size -= held.served.home.index.held_bytes
+        return found
+
+    def _close(self, served: Served) -> None:
+        try:
+            self._left(served.home)
+            served.hush()
+            served.close()
+            served.home.close()
+        except Exception as error:  # what is late is committed by whoever opens it next
+            log.error("a home could not be closed: %s", error)
+
+    def hush(self) -> None:
+        """Ends every stream."""
+        for served in self._open():
+            served.hush()
+
+    def stop(self) -> None:
+        self._ended.set()
+        self._wake.set()
+        if self._thread is not None:
+            self._thread.join(timeout=10)
+        for served in self._open():
+            self._close(served)
+
+
+def _away(error: HomeError) -> Turned:
+    """What whoever asks is told when the database cannot do what it is asked."""
+    log.error("the database: %s", error)
+    return Turned(problem(503, "the homes cannot be reached now; nothing was done", headers={"Retry-After": "2"}))

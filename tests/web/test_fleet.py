@@ -1,0 +1,309 @@
+"""Many homes behind one door: a credential says whose home it is, and nothing else of a request does."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import logging
+import os
+import signal
+import subprocess
+import sys
+import threading
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from starlette.testclient import TestClient
+
+from anima import Home
+from anima.cli import run
+from anima.home.folders import fleet
+from anima.store.rows.tenants import Tenants
+from anima.web.guard import KEY
+from anima.web.logs import JsonLines
+from anima.web.serve import Fleetwise, fleet_app
+from anima.web.tokens import digest_of, new_pass, new_secret
+from conftest import Cluster
+
+psycopg = pytest.importorskip("psycopg")
+BASE = "http://127.0.0.1:4747"
+
+
+class Front:
+    """A server of many homes, tenants with their secrets, and clients of each kind."""
+
+    def __init__(self, cluster: Cluster, **how: Any) -> None:
+        self.cluster, self.tenants = cluster, Tenants(cluster.owner)
+        from anima.cli.serve import _guest
+
+        self.mcp = _guest(stateless=True)
+        self.app = fleet_app(fleet(cluster.application), os.environ, Fleetwise(**how), mcp=self.mcp)
+
+    def client(self, **headers: str) -> TestClient:
+        return TestClient(self.app, base_url=BASE, headers=headers, follow_redirects=False)
+
+    def token(self, tenant: str, kind: Any = "owner", **about: Any) -> tuple[str, str]:
+        from anima.home import now
+        from anima.model import Scope
+
+        scope = Scope.MAIN if kind == "agent" else None
+        made = new_pass(kind, name="x", now=now(), **{"scope": scope, "agent": "main", **about})
+        secret = new_secret(made)
+        row = {name: getattr(made, name) for name in "id agent kind name sender access expires".split()}
+        row["scope"] = made.scope and made.scope.value
+        self.tenants.add_token(tenant, row, bytes.fromhex(digest_of(secret)))
+        return made.id, secret
+
+    def owner(self, tenant: str) -> TestClient:
+        return self.client(Authorization=f"Bearer {self.token(tenant)[1]}")
+
+    def page(self, secret: str) -> TestClient:
+        client = self.client(Origin=BASE)
+        client.headers[KEY] = client.post("/login", data={"code": secret}).json()["key"]
+        return client
+
+
+@pytest.fixture
+def front(cluster: Cluster, sealed: str) -> Iterator[Front]:
+    made = Front(cluster)
+    with TestClient(made.app, base_url=BASE):
+        yield made
+
+
+@pytest.fixture
+def two(front: Front) -> tuple[str, str]:
+    """Two tenants, each with a document that the other has not."""
+    names = front.cluster.new_tenant(), front.cluster.new_tenant()
+    for name in names:
+        assert (
+            front.owner(name).put("/api/v1/files/secret.md", json={"text": f"- {name} keeps bees\n"}).status_code == 200
+        )
+    return names
+
+
+def test_a_token_opens_the_home_it_is_for_and_makes_it_where_there_was_none(front: Front, two: tuple[str, str]) -> None:
+    for name, other in (two, two[::-1]):
+        found = front.owner(name).get("/api/v1/files/secret.md").json()["text"]
+        assert name in found and other not in found
+        hits = front.owner(name).get("/api/v1/search", params={"q": "bees", "scope": "main"}).text
+        assert name in hits and other not in hits
+        assert front.owner(name).get("/api/v1/audit").json()["ok"]
+
+
+def test_nothing_of_a_request_but_its_credential_says_whose_home_it_is(front: Front, two: tuple[str, str]) -> None:
+    mine, theirs = two
+    id, secret = front.token(mine)
+    with psycopg.connect(front.cluster.owner) as db:
+        number = str((db.execute("select tenant from anima.tenant where name = %s", (theirs,)).fetchone() or ("",))[0])
+    spoofs = {"X-Tenant": theirs, "X-Anima-Tenant": theirs, "X-Forwarded-User": theirs, "X-Forwarded-Host": theirs}
+    spoofs |= {"Cookie": f"anima-homes={id}; tenant={theirs}; app.tenant={number}", "ANIMA-TENANT": theirs}
+    asked = front.client(Authorization=f"Bearer {secret}", **spoofs)
+    for path in ("/api/v1/files/secret.md", f"/api/v1/files/secret.md?tenant={theirs}&agent=main#{theirs}"):
+        assert mine in asked.get(path).text and theirs not in asked.get(path).text
+    for path in (
+        f"/{theirs}/api/v1/files/secret.md",
+        f"/api/v1/files/{theirs}/main/secret.md",
+        f"/api/v1/{theirs}/files",
+    ):
+        assert asked.get(path).status_code == 404
+
+
+def test_a_page_is_of_the_tenant_whose_key_opened_it_and_halves_of_two_are_no_whole(
+    front: Front, two: tuple[str, str]
+) -> None:
+    pages = [front.page(front.token(name)[1]) for name in two]
+    for page, name, other in zip(pages, two, two[::-1], strict=True):
+        shown = page.get("/memory/secret.md").text
+        assert name in shown and other not in shown and page.get("/settings/health").status_code == 200
+        assert page.get("/settings").status_code == 200 and page.get("/today").status_code == 200
+    mixed = front.client(Origin=BASE)
+    mixed.cookies = pages[0].cookies
+    mixed.headers[KEY] = pages[1].headers[KEY]
+    assert mixed.get("/memory/secret.md").status_code == 401 and mixed.get("/api/v1/files").status_code == 401
+    del mixed.headers[KEY]
+    assert two[0] not in mixed.get("/memory/secret.md").text  # the shell, with nothing in it
+    bearer = front.client(Authorization=f"Bearer {pages[0].cookies['anima-homes']}{pages[0].headers[KEY]}")
+    assert bearer.get("/api/v1/files").status_code == 401
+
+
+def test_what_is_revoked_rotated_expired_or_suspended_is_turned_away_at_once(
+    front: Front, two: tuple[str, str]
+) -> None:
+    name = two[0]
+    id, secret = front.token(name)
+    asked, page = front.client(Authorization=f"Bearer {secret}"), front.page(secret)
+    assert asked.get("/api/v1/ping").status_code == page.get("/api/v1/ping").status_code == 200
+    front.tenants.suspend(name)
+    assert asked.get("/api/v1/ping").status_code == 403 and page.get("/api/v1/ping").status_code == 403
+    assert front.client().post("/login", data={"code": secret}, headers={"Origin": BASE}).status_code == 403
+    front.tenants.suspend(name, again=True)
+    assert asked.get("/api/v1/ping").status_code == 200
+    front.tenants.rotate_token(name, id, hashlib.sha256(b"another").digest(), grace=timedelta(0))
+    assert asked.get("/api/v1/ping").status_code == page.get("/api/v1/ping").status_code == 401
+    id, secret = front.token(name)
+    asked, page = front.client(Authorization=f"Bearer {secret}"), front.page(secret)
+    made = asked.post("/api/v1/tokens", json={"name": "laptop", "scope": "main"}).json()
+    agent = front.client(Authorization=f"Bearer {made['token']}")
+    assert agent.get("/api/v1/tools").status_code == 200
+    front.tenants.revoke_token(name, id)
+    assert [each.get("/api/v1/tools").status_code for each in (asked, page, agent)] == [401] * 3
+
+
+def test_whoever_is_not_known_learns_nothing_of_tenants(front: Front, two: tuple[str, str]) -> None:
+    id, secret = front.token(two[0])
+    front.tenants.revoke_token(two[0], id)
+    never = f"anima_{'0' * 12}_{'0' * 64}"
+    answers = set()
+    for wrong in (secret, never, secret[:-1] + "0", two[0], "", "'; select 1 --", "anima_" + "é" * 12):
+        asked = {"Authorization": f"Bearer {wrong}".encode()}
+        answer = front.client().get("/api/v1/ping", headers=asked)  # type: ignore[arg-type]
+        answers.add((answer.status_code, answer.text))
+        answer = front.client(Origin=BASE).post("/login", data={"code": wrong})
+        answers.add((answer.status_code, answer.text))
+    assert len(answers) == 2 and {status for status, _ in answers} == {401, 403}
+
+
+def test_an_agents_token_reaches_its_own_routes_of_its_own_home_over_http_and_mcp(
+    front: Front, two: tuple[str, str]
+) -> None:
+    name, other = two
+    agent = front.client(Authorization=f"Bearer {front.token(name, 'agent')[1]}")
+    assert agent.get("/api/v1/files").status_code == 404 and agent.get("/memory").status_code == 404
+    found = agent.post("/api/v1/tools/memory_search", json={"query": "bees"}).text
+    assert name in found and other not in found
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
+    call["params"] = {"name": "memory_search", "arguments": {"query": "bees"}}
+    accept = {"Accept": "application/json, text/event-stream", "MCP-Protocol-Version": "2025-06-18"}
+    told = agent.post("/mcp", json=call, headers=accept)
+    assert told.status_code == 200 and name in told.text and other not in told.text
+    reader = front.client(Authorization=f"Bearer {front.token(name, 'agent', access='ro')[1]}")
+    wish = {"target": "daily_log", "content": "- it rained"}
+    assert agent.post("/api/v1/tools/memory_write", json=wish).json()["status"] in ("written", "noted")
+    said = reader.post("/api/v1/tools/memory_write", json=wish).json()
+    assert said["status"] not in ("written", "noted", "pending"), said
+    assert front.owner(name).post("/mcp", json=call, headers=accept).status_code == 401
+
+
+def test_nothing_of_the_machine_is_a_tenants_owners_to_see_or_to_set(front: Front, two: tuple[str, str]) -> None:
+    page, config = front.page(front.token(two[0])[1]), "/api/v1/files/anima.toml"
+    for method, path in (("put", "model/practice"), ("post", "connect/claude-code"), ("post", "snapshots")):
+        answer = page.request(method, f"/api/v1/{path}", json={} if method == "post" else None)
+        assert answer.status_code == 403 and answer.json()["rule"] == "hosted", path
+    was = page.get(config).json()
+    wish = {"text": was["text"] + '[layers]\nlower = "/etc"\n'}
+    assert page.put(config, json=wish, headers={"If-Match": f'"{was["digest"]}"'}).status_code in (202, 403)
+    with Home.open(front.cluster.application, tenant=two[0]) as home:  # as an archive from elsewhere could bring it
+        home.configure("layers.lower", "/etc")
+        home.configure("snapshot.dir", "/tmp/x")
+    front.app.state.homes.stop()
+    again = Front(front.cluster)
+    with TestClient(again.app, base_url=BASE):
+        assert "/etc" in again.owner(two[0]).get(config).text
+        text = again.owner(two[0]).get("/api/v1/files").text
+        assert "passwd" not in text and "secret.md" in text
+        served = next(iter(again.app.state.homes._open()))
+        assert not served.home.config.layers.lower and not served.home.config.snapshot.dir
+
+
+def test_homes_that_nobody_uses_are_closed_and_those_in_use_stay(cluster: Cluster, sealed: str) -> None:
+    front = Front(cluster, most=2)
+    names = [cluster.new_tenant() for _ in range(4)]
+    homes = front.app.state.homes
+    with TestClient(front.app, base_url=BASE):
+        for name in names:
+            assert front.owner(name).put("/api/v1/files/a.md", json={"text": f"- {name}\n"}).status_code == 200
+        ended = threading.Event()
+        while homes.count()[0] > 2 and not ended.wait(0.05):
+            pass
+        for name in names:
+            assert name in front.owner(name).get("/api/v1/files/a.md").text
+    assert homes._fleet.is_there()
+
+
+def test_probes_tell_whether_to_send_anybody_and_nothing_else(front: Front) -> None:
+    asked = front.client(Host="10.1.2.3")
+    assert asked.get("/healthz").text == "well\n" and asked.get("/readyz").status_code == 200
+    front.app.state.homes.is_draining = True
+    assert asked.get("/healthz").status_code == 200 and asked.get("/readyz").status_code == 503
+    assert asked.get("/api/v1/ping").status_code == 421
+
+
+def test_it_answers_under_the_name_that_people_know_it_by_and_under_no_other(cluster: Cluster, sealed: str) -> None:
+    front = Front(cluster, url="https://homes.example.org")
+    secret = front.token(cluster.new_tenant())[1]
+    with TestClient(front.app, base_url="http://homes.example.org", follow_redirects=False) as asked:
+        answer = asked.post("/login", data={"code": secret}, headers={"Origin": "https://homes.example.org"})
+        kept = answer.headers["set-cookie"]
+        assert (
+            kept.startswith("__Host-anima=") and "Secure" in kept and "HttpOnly" in kept and "SameSite=strict" in kept
+        )
+        for origin in ("http://homes.example.org", "https://evil.example.org", "null"):
+            answer = asked.post("/login", data={"code": secret}, headers={"Origin": origin})
+            assert answer.status_code == 403
+        for host in ("evil.example.org", "homes.example.org.evil.org", "homes.example.org:80", "10.0.0.1"):
+            assert asked.get("/login", headers={"Host": host}).status_code == 421
+
+
+def test_a_line_of_the_log_holds_no_text_of_a_memory(
+    front: Front, two: tuple[str, str], caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO):
+        front.owner(two[0]).get("/api/v1/files/secret.md")
+        front.owner(two[0]).get("/api/v1/search", params={"q": "bees", "scope": "main"})
+        front.owner(two[0]).get("/api/v1/files/no-such-page.md")
+        logging.getLogger("anima.web").error("it failed: %s", ValueError("a word of bees"))
+    lines = [JsonLines().format(record) for record in caplog.records if record.name.startswith("anima")]
+    told = [json.loads(line) for line in lines]
+    assert {"/api/v1/files/{path}", "/api/v1/search"} <= {str(each.get("route")).replace(":path", "") for each in told}
+    assert any(each.get("error") == "ValueError" for each in told)
+    for word in ("bees", "secret", "no-such", two[0]):
+        assert word not in "\n".join(lines)
+
+
+def test_a_role_that_could_pass_over_the_policies_is_not_served(
+    cluster: Cluster, sealed: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["serve", "--database", cluster.owner, "--port", "0", "--json"]) == 5
+    assert "every tenant" in capsys.readouterr().out
+
+
+@pytest.mark.long
+def test_a_server_that_is_told_to_end_says_so_answers_for_a_while_and_leaves_nothing_open(
+    cluster: Cluster, sealed: str
+) -> None:
+    secret = Front(cluster).token(cluster.new_tenant())[1]
+    words = ["serve", "--database", cluster.application, "--port", "0", "--drain", "3", "--log-json", "--json"]
+    server = subprocess.Popen(
+        [sys.executable, "-m", "anima.cli", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    with server:
+        assert server.stdout and server.stderr
+        url = json.loads("".join(iter(server.stdout.readline, "}\n")) + "}")["url"]
+        try:
+            drained(url, secret, server)
+        finally:
+            server.kill()
+        lines = [json.loads(line) for line in server.stderr.read().splitlines()]
+    assert [each["route"] for each in lines] == ["/api/v1/files", "/api/v1/ping"] and server.returncode == 0
+
+
+def drained(url: str, secret: str, server: subprocess.Popen[str]) -> None:
+
+    def status(path: str) -> int:
+        asked = urllib.request.Request(url + path, headers={"Authorization": f"Bearer {secret}"})
+        try:
+            with urllib.request.urlopen(asked, timeout=30) as answer:
+                return int(answer.status)
+        except urllib.error.HTTPError as error:
+            return error.code
+
+    assert (status("/readyz"), status("/api/v1/files")) == (200, 200)
+    server.send_signal(signal.SIGTERM)
+    while status("/readyz") == 200:
+        pass
+    assert status("/readyz") == 503 and status("/api/v1/ping") == 200
+    server.wait(30)
