@@ -224,7 +224,10 @@ def test_a_line_from_the_web_waits_in_the_inbox_and_stands_in_its_own_place(desk
     inbox, place = page.get("/inbox").text, desk.home.inbox.noted()[0].entry.place
 
     assert f'data-noted="{name}"' in inbox and "the ferry leaves at seven" in inbox and "it had read: web" in inbox
-    assert place is not None and "the ferry leaves at seven" in page.get(f"/memory/{place}").text
+    lines = lines_of(desk.home.read(place).text)
+    number = next(n for n, line in enumerate(lines, 1) if "the ferry leaves at seven" in line)
+    panel = page.get(f"/memory/{place}?line={number}").text  # from where it can be trusted, too
+    assert "no prompt holds it" in panel and f'data-act="trust-line" data-id="{name}" data-to="notes/web.md"' in panel
     page.post("/api/v1/noted/keep", json={"names": [name]})
     assert name not in page.get("/inbox").text and "the ferry" in page.get("/memory/notes/web.md").text
 

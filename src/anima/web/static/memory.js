@@ -271,6 +271,11 @@
       form.hidden = false;
       $("#corrected").focus();
     }),
+    // What was noted goes where it was meant for, and is shown there.
+    "trust-line": tried(async (from) => {
+      await send("POST", "/noted/keep", { names: [from.dataset.id] });
+      location.href = "/memory/" + encoded(from.dataset.to);
+    }),
     // What goes is told first; the yes is a second button.
     "forget-line": tried(async () => {
       const place = $("#forgetting"), wish = { line: place.dataset.line, purge: false };
