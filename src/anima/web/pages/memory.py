@@ -281,7 +281,9 @@ def _read(here: Served, found: Document, way: str, start: str | None, chosen: st
         why = {"told": told, "past": list(line_steps(_versions(here, found, revisions), line))}
         why |= {"revisions": {r.id: r for r in revisions}, "cut": len(revisions) == _VERSIONS}
         said = told.text.strip().lstrip("> ")
-        noted = (each for each in here.waits()[1] if each.entry.place == found.path and said and said in each.entry.text)
+        noted = (
+            each for each in here.waits()[1] if each.entry.place == found.path and said and said in each.entry.text
+        )
         why["noted"] = next(noted, None)  # what the owner may trust, or drop
     return {
         "lines": marked[first - 1 : first - 1 + MANY_LINES],
