@@ -15,8 +15,19 @@ from typing import TYPE_CHECKING
 import click
 
 from anima.agent import PRACTICE
-from anima.cli.command import AGENT, HOME, JSON, Reply, argument, command, flag, is_owner, need_trust, option
-from anima.cli.memory import given_text
+from anima.cli.command import (
+    AGENT,
+    HOME,
+    JSON,
+    Reply,
+    argument,
+    command,
+    flag,
+    given_text,
+    is_owner,
+    need_trust,
+    option,
+)
 from anima.cli.sessions import listed_as
 from anima.cli.show import counted, flat, inert, need_person, patient, whisper
 from anima.errors import BadArguments, Refused

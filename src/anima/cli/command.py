@@ -162,6 +162,18 @@ def documents(home: Home) -> Iterator[str]:
     return (entry.path for entry in home.list_all() if entry.path.endswith(".md"))
 
 
+def given_text(text: str | None) -> str:
+    """The text of the command line, or of standard input, which `-` names too."""
+    if text is not None and text != "-":
+        return text
+    if sys.stdin.isatty():
+        whisper("reading the text from this terminal; end with Ctrl-D")
+    try:
+        return sys.stdin.buffer.read().decode("utf-8")
+    except UnicodeDecodeError as error:
+        raise BadArguments(f"standard input is not UTF-8 text (byte {error.start + 1}); nothing was written") from None
+
+
 def words(name: str, *, help: str, required: bool = True) -> click.Argument:
     """A text that needs no quotes: all words that are given, with a blank between them; None where none is."""
 

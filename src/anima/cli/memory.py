@@ -12,7 +12,18 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from anima.cli.command import Reply, agents_hand, argument, command, documents, flag, is_owner, option, words
+from anima.cli.command import (
+    Reply,
+    agents_hand,
+    argument,
+    command,
+    documents,
+    flag,
+    given_text,
+    is_owner,
+    option,
+    words,
+)
 from anima.cli.show import (
     console,
     counted,
@@ -173,18 +184,6 @@ def delete(home: Home, path: str, base: str | None, reason: str, as_owner: bool)
     if is_owner(as_owner):
         return _written(home.delete(path, base=base, reason=reason))
     return _submitted(home, path, Kind.DELETE, base=base, reason=reason)
-
-
-def given_text(text: str | None) -> str:
-    """The text of the command line, or of standard input, which `-` names too."""
-    if text is not None and text != "-":
-        return text
-    if sys.stdin.isatty():
-        whisper("reading the text from this terminal; end with Ctrl-D")
-    try:
-        return sys.stdin.buffer.read().decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise BadArguments(f"standard input is not UTF-8 text (byte {error.start + 1}); nothing was written") from None
 
 
 def _written(receipt: Receipt) -> Reply:
