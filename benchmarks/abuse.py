@@ -32,7 +32,7 @@ from typing import NamedTuple
 from anima import Home, HomeError, Refused, Scope, verify_archive
 from anima.backup.archive import Manifest
 from anima.gate.scan import redact_said
-from anima.store import File
+from anima.model import File
 
 NOW = datetime(2026, 5, 8, 19, 30, tzinfo=UTC)
 DICE = random.Random(14)

@@ -30,7 +30,7 @@ CEILINGS = {
     "prompt": 1_800,
     "search": 4_280,
     "sessions": 4_760,
-    "store": 9_070,
+    "store": 9_050,
     "testing": 2_520,
     "text": 3_190,
     "upkeep": 1_710,

@@ -45,7 +45,7 @@ from anima import (
 from anima.backup import snapshot
 from anima.backup.archive import MOST_FILES, Manifest
 from anima.cli import run
-from anima.store import File
+from anima.model import File
 from anima.store.census import refusal
 from anima.store.folder import Folder
 from anima.store.private import Machine

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 import anima
 from anima.errors import BadArguments, Damaged, NoSuchSession
 from anima.gate.scan import compile_patterns, find_secrets, redact
-from anima.ledger import line_at
+from anima.ledger import Readable, line_at
 from anima.sessions.find import Listed, TranscriptIndex
 from anima.sessions.record import Transcript, encode, forget, transcripts_in
 from anima.sessions.replay import (
@@ -47,7 +47,7 @@ from anima.sessions.replay import (
     time_of,
 )
 from anima.sessions.transcripts import slim_list
-from anima.store import Logs, Readable, Rules
+from anima.store import Logs, Rules
 from anima.store.folder import Folder
 from anima.store.place import FolderStore
 

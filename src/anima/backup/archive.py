@@ -22,8 +22,8 @@ from functools import cached_property
 from typing import Any, BinaryIO, NamedTuple, cast
 
 from anima.errors import Damaged, Refused, printable, refuse_newer
-from anima.model import MAX_PATH
-from anima.store import File, Whole
+from anima.model import MAX_PATH, File
+from anima.store import Whole
 from anima.store.census import LATEST, check_names
 from anima.store.shelf import Reads
 

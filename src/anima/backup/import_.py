@@ -42,9 +42,8 @@ from anima.layout.listener import is_unreviewed
 from anima.ledger import MAX_LINE
 from anima.memory.unreviewed import name_of, place_of_import
 from anima.memory.write import Writer, owners, scan_added
-from anima.model import Actor, Change, DocPath, Entry, Kind, Severity, digest_of, fold
+from anima.model import MAX_BYTES, Actor, Change, DocPath, Entry, Kind, Severity, digest_of, fold
 from anima.site import Site, detected
-from anima.store import MAX_BYTES
 from anima.store.folder import Folder
 from anima.store.outside import MAP, expanded, lines_in, open_file, private
 from anima.store.place import made_as

@@ -29,8 +29,8 @@ from anima.ledger import Key
 from anima.ledger.verify import verify
 from anima.memory.forgotten import FILE as FORGOTTEN
 from anima.memory.forgotten import ForgottenList, Phrase, dumped, loaded
-from anima.model import fold, is_address
-from anima.store import File, Store, Swapping, Whole
+from anima.model import File, fold, is_address
+from anima.store import Store, Swapping, Whole
 from anima.store.census import MACHINERY, REPOSITORIES, path_of_state
 from anima.store.edits import Heads
 from anima.store.outside import expanded

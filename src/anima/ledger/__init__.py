@@ -554,6 +554,3 @@ def _last(log: Log, key: Key | None) -> Tip:
 
 def _present(fields: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value is not None}
-
-
-__all__ = ["FORMAT", "ORIGINAL", "Edit", "Intent", "Key", "Ledger", "Log", "Record", "Tip", "sealed"]

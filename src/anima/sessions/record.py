@@ -20,7 +20,7 @@ from typing import Any, Literal
 
 from anima.config import SessionsConfig
 from anima.errors import BadArguments, Damaged, NoSuchSession, refuse_newer
-from anima.ledger import MAX_LINE
+from anima.ledger import MAX_LINE, Readable
 from anima.sessions.replay import (
     ENTRY_MARK,
     KINDS,
@@ -47,7 +47,7 @@ from anima.sessions.replay import (
     resumed,
     stamp,
 )
-from anima.store import Logs, OpenLog, Readable, Store
+from anima.store import Logs, OpenLog, Store
 from anima.text.phrases import loose
 
 Role = Literal["user", "assistant", "tool", "system"]

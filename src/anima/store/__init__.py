@@ -15,7 +15,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple, Protocol, Self
 
 from anima.ledger import Readable
-from anima.model import MAX_BYTES, Change, DocPath, Document, Entry, File, FoundFile, Verdict
+from anima.model import Change, DocPath, Document, Entry, File, FoundFile, Verdict
 
 if TYPE_CHECKING:
     from threading import Event
@@ -445,25 +445,3 @@ class Store(Protocol):
         again. With `make`, its folder is there afterwards; else nothing is touched."""
 
     def close(self) -> None: ...
-
-
-__all__ = [
-    "MAX_BYTES",
-    "Batch",
-    "Documents",
-    "File",
-    "FoundFile",
-    "Head",
-    "History",
-    "LogState",
-    "Logs",
-    "OpenFile",
-    "OpenLog",
-    "Readable",
-    "Rules",
-    "State",
-    "Store",
-    "Swapping",
-    "Whole",
-    "Written",
-]

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING
 from anima.errors import BadText, HomeError
 from anima.ledger import Edit, Intent, Key, Ledger, Record, Tip, parse
 from anima.ledger.provenance import Provenance
-from anima.model import Actor, Change, DocPath, Kind
-from anima.store import MAX_BYTES, Batch, Head
+from anima.model import MAX_BYTES, Actor, Change, DocPath, Kind
+from anima.store import Batch, Head
 from anima.text.markdown import lines_of
 
 if TYPE_CHECKING:

@@ -30,8 +30,8 @@ from anima.errors import (
 )
 from anima.ledger import Edit, Key, Ledger, Record
 from anima.ledger.provenance import Provenance
-from anima.model import Answer, Change, DocPath, Document, Entry, Kind, Verdict, digest_of, fold
-from anima.store import MAX_BYTES, Batch, LogState, Mend, Rules, Written, never_whole
+from anima.model import MAX_BYTES, Answer, Change, DocPath, Document, Entry, Kind, Verdict, digest_of, fold
+from anima.store import Batch, LogState, Mend, Rules, Written, never_whole
 from anima.store.edits import Present, edit_of, edit_of_append, intent_of, late_note, seen_record
 from anima.store.revision import Note, Revision, message_of, patch_of
 

@@ -30,8 +30,8 @@ from anima.errors import (
     Refused,
     StaleWrite,
 )
-from anima.model import Actor, Answer, Change, DocPath, Kind, Origin, Verdict, digest_of
-from anima.store import MAX_BYTES, Batch, Store, Written
+from anima.model import MAX_BYTES, Actor, Answer, Change, DocPath, Kind, Origin, Verdict, digest_of
+from anima.store import Batch, Store, Written
 
 Opens = Callable[[], Store]
 ALLOW = Verdict(answer=Answer.ALLOW, rule="test", reason="the test says so")
