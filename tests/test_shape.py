@@ -26,7 +26,7 @@ CEILINGS = {
     "layout": 1_130,
     "ledger": 940,
     "mcp": 820,
-    "memory": 2_260,
+    "memory": 2_250,
     "prompt": 1_800,
     "search": 4_280,
     "sessions": 4_760,
@@ -54,7 +54,7 @@ def test_no_package_grows(package: str) -> None:
 
 
 def test_the_ceilings_together_are_no_higher_than_the_source_was() -> None:
-    assert WHOLE <= 60_050  # 52,000 is what it should be; rooms, stores and a channel came since
+    assert WHOLE <= 60_020  # 52,000 is what it should be; rooms, stores and a channel came since
 
 
 # What should be there and is not yet: lines, modules and the chain are larger than they should be, and may only fall.

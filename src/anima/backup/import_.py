@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from itertools import chain
+from itertools import chain, count
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -40,7 +40,7 @@ from anima.layout import Policy
 from anima.layout.dialects import DIALECTS, layout_for
 from anima.layout.listener import is_unreviewed
 from anima.ledger import MAX_LINE
-from anima.memory.unreviewed import name_of, place_of_import
+from anima.memory.unreviewed import FOLDER, IMPORT, name_of
 from anima.memory.write import Writer, owners, scan_added
 from anima.model import MAX_BYTES, Actor, Change, DocPath, Entry, Kind, Severity, digest_of, fold
 from anima.site import Site, detected
@@ -266,7 +266,7 @@ def import_from(
         raise BadArguments("only what is yours replaces what stands here", hint="say that it is: --mine, or mine=True")
     with _opened(site, form, expanded(source), format) as found:
         places, whole = _places(site, found), len(found.paths)
-        aside = "" if mine else place_of_import(site)
+        aside = "" if mine else _place_of_import(site)
         arriving = _Arriving(site, writer, form, aside, dry_run, replace, files=files, sessions=sessions)
         for number, item in enumerate(found.items(), start=1):
             arriving.take(item, places[item.path])
@@ -496,3 +496,10 @@ def _digest(pieces: Iterable[bytes]) -> bytes:
     for piece in pieces:
         digest.update(piece)
     return digest.digest()
+
+
+def _place_of_import(site: Site) -> str:
+    """A folder for an import that begins now, which no other has."""
+    name = f"{FOLDER}/{IMPORT}{site.now():%Y-%m-%d-%H%M%S}"
+    names = chain([name], (f"{name}-{n}" for n in count(2)))
+    return next(each for each in names if site.store.documents.actual(DocPath.parse(each)) is None)

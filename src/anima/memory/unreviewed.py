@@ -15,13 +15,12 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta
-from itertools import chain, count
 from typing import Any
 
 from anima.errors import BadPath, HomeError
 from anima.layout.listener import folder_of
 from anima.model import Change, DocPath, Origin, Scope, fold
-from anima.site import Site
+from anima.store import Documents
 from anima.text.dates import day_in_name
 from anima.text.markdown import lines_of
 
@@ -70,13 +69,6 @@ def name_of(to: DocPath, section: str | None, text: str) -> str:
 def layer_folder(layer: str) -> str:
     """The folder of a layer with its slash; "" for the owner's own."""
     return f"{folder_of(layer)}/" if layer else ""
-
-
-def place_of_import(site: Site) -> str:
-    """A folder for an import that begins now, which no other has."""
-    name = f"{FOLDER}/{IMPORT}{site.now():%Y-%m-%d-%H%M%S}"
-    names = chain([name], (f"{name}-{n}" for n in count(2)))
-    return next(each for each in names if site.store.documents.actual(DocPath.parse(each)) is None)
 
 
 def noted(change: Change, place: DocPath, now: datetime, origins: Iterable[Origin]) -> list[Noted]:
@@ -180,8 +172,8 @@ def words_of(line: str) -> str:
 class Unreviewed:
     """The unreviewed entries of one home. Looking begins nothing."""
 
-    def __init__(self, site: Site) -> None:
-        self._site, self._documents = site, site.store.documents
+    def __init__(self, documents: Documents) -> None:
+        self._documents = documents
         self._read: dict[str, tuple[str, tuple[Noted, ...]]] = {}  # path: version, entries
 
     def all(self, layer: str | None = None) -> tuple[Noted, ...]:

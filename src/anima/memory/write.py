@@ -19,6 +19,7 @@ from anima.config import FILE, load
 from anima.errors import BadArguments, BadText, HomeError, NoSuchDocument, Refused
 from anima.gate import judge
 from anima.gate.rules import GatePolicy, Situation, said, untrusted
+from anima.gate.scan import scan_text
 from anima.layout.listener import layer_at
 from anima.memory import FIRST, LIFETIME, Proposal, Proposals, WaitingCalls, content_of
 from anima.memory.forgotten import ForgottenList
@@ -65,7 +66,7 @@ class Writer:
     def __init__(self, site: Site, proposals: Proposals, forgotten: ForgottenList) -> None:
         self.site, self.store, self.layout, self.clock = site, site.store, site.layout, site.clock
         self.policy = GatePolicy.of(site.config.gate, site.layout.dialect)
-        self.proposals, self.forgotten, self.unreviewed = proposals, forgotten, Unreviewed(site)
+        self.proposals, self.forgotten, self.unreviewed = proposals, forgotten, Unreviewed(site.store.documents)
         self.calls = WaitingCalls(site, proposals)
         self.watchers: list[Callable[[tuple[DocPath, ...]], None]] = []  # told which documents changed
 
@@ -187,8 +188,6 @@ class Writer:
 
     def _named(self, change: Change, situation: Situation) -> tuple[Finding, ...]:
         """What the scan sees in a name that is new to the home: prompts and lists will show it."""
-        from anima.gate.scan import scan_text
-
         path = change.to if change.kind is Kind.MOVE else change.path
         is_known = situation.submitted is None and path is not None and self.store.documents.exists(path)
         if path is None or change.kind is Kind.DELETE or is_known:
@@ -422,8 +421,6 @@ def scan_added(base: str | None, change: Change, *, before: str = "") -> tuple[F
 
     `before` is what stands at the end of a document that something is appended to, for whoever sees all of it.
     """
-    from anima.gate.scan import scan_text
-
     if change.kind in (Kind.DELETE, Kind.MOVE):
         return ()
     if change.kind is Kind.APPEND or base is None:
