@@ -14,7 +14,8 @@
     │   └── NoSuchSession
     ├── StaleWrite          somebody else wrote in between; carries both versions
     ├── Refused             understood, and not allowed
-    │   └── NewerFormat     a newer anima wrote it; says which file, and what is read here
+    │   ├── NewerFormat     a newer anima wrote it; says which file, and what is read here
+    │   └── OverQuota       a tenant would have more than it may
     ├── HomeBusy            the lock is held; names the holder
     ├── TooMany             too much of a kind goes on already
     ├── Damaged             the disk, or a file of ours, is not what it must be
@@ -130,6 +131,18 @@ class NewerFormat(Refused):
         )
 
 
+class OverQuota(Refused):
+    """A tenant would have more of a `kind` than it may."""
+
+    def __init__(self, kind: str, *, used: int, most: int) -> None:
+        self.kind, self.used, self.most = kind, used, most
+        super().__init__(
+            f"there is room for {most:,} {kind}, and {used:,} are used; nothing was written",
+            rule="quota",
+            hint="delete or forget something, or ask whoever runs the servers for more",
+        )
+
+
 class HomeBusy(HomeError):
     """Another process holds the home's lock. `holder` says which, as far as it can be known."""
 
@@ -166,6 +179,7 @@ _MEANS: dict[type[HomeError], tuple[int, int]] = {  # exit code, HTTP status
     StaleWrite: (4, 412),
     Refused: (5, 403),
     NewerFormat: (5, 501),
+    OverQuota: (5, 413),
     HomeBusy: (6, 423),
     TooMany: (6, 429),
     Damaged: (7, 500),

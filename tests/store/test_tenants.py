@@ -103,6 +103,13 @@ def test_a_statement_without_a_tenant_sees_nothing_and_writes_nothing(cluster: C
                 db.execute(change)
 
 
+def test_an_address_that_names_a_tenant_alone_means_its_first_agent(cluster: Cluster, sealed: str) -> None:
+    tenant = cluster.new_tenant()
+    Home.create(cluster.application, tenant=tenant).close()
+    with Home.open(f"{cluster.application}#{tenant}") as home:
+        assert home.name.endswith(f" {tenant}/main")
+
+
 def test_a_tenant_that_is_suspended_is_not_opened(cluster: Cluster, sealed: str) -> None:
     tenant = cluster.new_tenant()
     Home.create(cluster.application, tenant=tenant).close()

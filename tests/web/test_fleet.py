@@ -271,6 +271,71 @@ def test_a_role_that_could_pass_over_the_policies_is_not_served(
     assert "every tenant" in capsys.readouterr().out
 
 
+# -- quotas ----------------------------------------------------------------------------------------------------------------
+
+
+def test_what_would_be_more_than_a_tenants_quota_is_refused_and_what_is_less_is_not(
+    front: Front, two: tuple[str, str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    name, other = two
+    own, theirs = front.owner(name), front.owner(other)
+    words = ["tenant", "quota", name, "--documents", "100", "--bytes", "100000", "--home", front.cluster.owner]
+    assert run([*words, "--as-owner"]) == 0
+    for served in front.app.state.homes._open():
+        served.home.site.store.room._free = 0.0  # which is looked at again every few seconds
+    answer = own.put("/api/v1/files/big.md", json={"text": "- x\n" * 30_000})
+    assert answer.status_code == 413 and answer.json()["rule"] == "quota" and "100,000 bytes" in answer.json()["detail"]
+    assert own.get("/api/v1/files/big.md").status_code == 404 and own.get("/api/v1/audit").json()["ok"]
+    assert own.put("/api/v1/files/small.md", json={"text": "- x\n"}).status_code == 200
+    assert theirs.put("/api/v1/files/big.md", json={"text": "- x\n" * 30_000}).status_code == 200
+    assert run([*words[:3], "--documents", "1", *words[-2:], "--as-owner"]) == 0
+    assert own.put("/api/v1/files/one-more.md", json={"text": "- x\n"}).status_code == 413
+    assert own.delete("/api/v1/files/small.md").status_code == 200
+    capsys.readouterr()
+    assert run(["tenant", "show", name, "--home", front.cluster.owner]) == 0
+    shown = capsys.readouterr().out
+    assert "of 100,000" in shown and "of 1\n" in shown and "today" in shown
+
+
+def test_requests_beyond_the_days_quota_are_turned_away_on_every_server(front: Front, two: tuple[str, str]) -> None:
+    name, other = two
+    homes = front.app.state.homes
+    homes._count()
+    used = front.tenants.show(name).usage["requests"][0]
+    front.tenants.set_quota(name, {"requests": used + 3})
+    asked = front.owner(name)
+    assert asked.get("/api/v1/ping").status_code == 200  # and with its count the quota is learnt
+    homes._count()
+    assert [asked.get("/api/v1/ping").status_code for _ in range(3)] == [200, 200, 429]
+    answer = asked.get("/api/v1/ping")
+    assert answer.json()["rule"] == "quota" and 0 < int(answer.headers["Retry-After"]) <= 86_400
+    homes._count()
+    again = Front(front.cluster)
+    with TestClient(again.app, base_url=BASE):
+        assert again.owner(name).get("/api/v1/ping").status_code == 429
+        assert again.owner(other).get("/api/v1/ping").status_code == 200
+    assert front.tenants.show(name).usage["requests"] == (used + 3, used + 3)
+
+
+def test_what_one_server_showed_whole_another_takes_a_yes_to(front: Front, two: tuple[str, str]) -> None:
+    agent = front.client(Authorization=f"Bearer {front.token(two[0], 'agent')[1]}")
+    agent.post("/api/v1/agent/taint", json={"source": "web"})
+    secret = front.token(two[0])[1]
+    proposal = {"target": "SOUL.md", "content": "- Be kind.", "append": True}
+    agent.post("/api/v1/tools/memory_write", json=proposal)
+    page = front.page(secret)
+    waiting = page.get("/api/v1/pending").json()["items"]
+    assert waiting
+    said, seen = f"/api/v1/pending/{waiting[0]['id']}/approve", {"content": waiting[0]["content"]}
+    other = Front(front.cluster)
+    with TestClient(other.app, base_url=BASE):
+        elsewhere = other.client(Origin=BASE)
+        elsewhere.cookies, elsewhere.headers[KEY] = page.cookies, page.headers[KEY]
+        assert elsewhere.post(said, json=seen).json()["rule"] == "shown"
+        assert page.get(f"/inbox/{waiting[0]['id']}").status_code == 200
+        assert "shown" not in elsewhere.post(said, json=seen).text
+
+
 @pytest.mark.long
 def test_a_server_that_is_told_to_end_says_so_answers_for_a_while_and_leaves_nothing_open(
     cluster: Cluster, sealed: str

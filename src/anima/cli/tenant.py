@@ -1,4 +1,4 @@
-"""The command for whoever runs a database of homes: tenant (create, list, show, suspend, resume, erase, token)."""
+"""The command for whoever runs a database of homes: tenant (create, list, show, suspend, resume, erase, quota, token)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from anima.cli.command import Number, Reply, argument, command, flag, option
-from anima.cli.show import console, counted, flat, need_person, plain, table, whisper
+from anima.cli.show import console, counted, flat, need_person, plain, say, table, whisper
 from anima.errors import BadArguments
 from anima.home.folders import tenants
 from anima.model import Access, Scope
@@ -19,12 +19,14 @@ if TYPE_CHECKING:
     from anima.home.folders import Tenants
 
 _LISTED, _WITHOUT_ID = ("token", "list"), ("create", "list")
+_TODAY = dict.fromkeys(("requests", "tokens"), " today")
 RIGHTS: dict[str, Access] = {"owner": "rw", "write": "rw", "read": "ro"}
-_ACTIONS = "create list show suspend resume erase token".split()
+_ACTIONS = "create list show suspend resume erase quota token".split()
+_KINDS = ("bytes", "documents", "requests", "tokens")
 
 
 @command(
-    argument("action", help="create, list, show, suspend, resume, erase or token."),
+    argument("action", help="create, list, show, suspend, resume, erase, quota or token."),
     argument("name", default=None, help="The tenant; list takes none. Of token: create, list, rotate or revoke."),
     argument("whose", default=None, help="Of token: the tenant."),
     argument("id", default=None, help="Of token rotate and revoke: the token."),
@@ -37,6 +39,10 @@ _ACTIONS = "create list show suspend resume erase token".split()
     option("--called", metavar="NAME", default="token", help="A new token: what to call it."),
     option("--days", type=Number(int, 1, 36_500), default=90, help="A new token: how long it works."),
     option("--grace", type=Number(int, 0, 8_760), default=0, help="Rotate: hours that the old secret still works."),
+    option("--bytes", type=Number(int, 0), help="Quota: of documents, conversations and their past; 0 for none."),
+    option("--documents", type=Number(int, 0), help="Quota: how many there may be."),
+    option("--requests", type=Number(int, 0), help="Quota: how many a day."),
+    option("--tokens", type=Number(int, 0), help="Quota: of what agents do by themselves, a day."),
     opens=False,
     owners=lambda given: given["action"] not in ("list", "show") and (given["action"], given["name"]) != _LISTED,
 )
@@ -50,6 +56,7 @@ def tenant(
     anima tenant list
     anima tenant suspend acme       nobody opens a home of theirs, until resume
     anima tenant erase acme --yes
+    anima tenant quota acme --bytes 100000000 --requests 50000
     anima tenant token create acme --called ana
     anima tenant token create acme --rights write --scope main --days 30
     anima tenant token rotate acme 3f9c2a71b0de --grace 24
@@ -73,8 +80,19 @@ def tenant(
                     flat(each.name), *dates, flat(", ".join(each.agents)), f"{each.rows:,}", f"{each.bytes:,}"
                 )
             console().print(drawn)
+            for kind, (used, most) in found[0].usage.items() if name is not None else ():
+                say(f"{kind:<10} {used:>15,}{f' of {most:,}' if most is not None else ''}{_TODAY.get(kind, '')}")
 
         return Reply(found, show)
+    if action == "quota":
+        quotas = {kind: asked[kind] for kind in _KINDS if asked[kind] is not None}
+        if not quotas:
+            raise BadArguments("a quota of what?", hint=f"say {', '.join(f'--{kind} N' for kind in _KINDS)}")
+        known.set_quota(name, quotas)
+        told = f"{flat(name)} may have " + ", ".join(
+            f"{most:,} {k}" if most else f"any {k}" for k, most in quotas.items()
+        )
+        return Reply({"tenant": name, "quota": quotas}, told)
     if action == "create":
         told = f"{flat(name)} is a tenant" + ("" if known.create(name) else " already")
     elif action == "erase":

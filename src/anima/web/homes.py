@@ -128,6 +128,14 @@ class TenantKeyring(Keyring):
         self._still.pop(id, None)
         return found
 
+    def note_shown(self, id: str, face: str) -> None:
+        if not super().was_shown(id, face):
+            self._fleet.note_shown(self._tenant, id, face)
+            super().note_shown(id, face)
+
+    def was_shown(self, id: str, face: str) -> bool:
+        return super().was_shown(id, face) or self._fleet.was_shown(self._tenant, id, face)
+
     def _add(self, made: Pass, digest: str, by: str | None) -> None:
         if len(self.all()) >= MOST_PASSES:
             raise BadArguments(f"there are {MOST_PASSES:,} tokens already", hint="revoke some")
@@ -148,6 +156,19 @@ class _Held:
     served: Served | None = None
     users: int = 0
     used: float = 0.0
+    asked: int = 0  # requests that are not counted in the database yet
+    today: dict[str, tuple[int, int | None]] = field(default_factory=dict)  # of its tenant, when it was last counted
+
+    def need_quota(self) -> None:
+        """Counts a request. Raises Turned where it is one too many for today."""
+        used, most = self.today.get("requests", (0, None))
+        if most is not None and used + self.asked >= most:
+            said, wait = (
+                f"there is a quota of {most:,} requests a day, and it is used up",
+                86_400 - int(time.time()) % 86_400,
+            )
+            raise Turned(problem(429, said, title="Over quota", rule="quota", headers={"Retry-After": str(wait)}))
+        self.asked += 1
 
 
 class ManyHomes:
@@ -220,7 +241,9 @@ class ManyHomes:
             self._held.move_to_end(who.place)
             held.users += 1
         try:
-            yield held.served if held.served is not None else await to_thread.run_sync(self._opened, held, who)
+            served = held.served if held.served is not None else await to_thread.run_sync(self._opened, held, who)
+            held.need_quota()
+            yield served
         finally:
             with self._mutex:
                 held.users, held.used = held.users - 1, time.monotonic()
@@ -235,6 +258,7 @@ class ManyHomes:
                         home = Home.open(self._fleet.address, **whose)
                     except NoSuchHome:
                         home = Home.create(self._fleet.address, **whose)
+                    held.today = self._fleet.count(who.tenant, {})
                 except HomeError as error:
                     raise _away(error) from None
                 keyring = TenantKeyring(self._fleet, *who.place, home)
@@ -266,8 +290,20 @@ class ManyHomes:
             self._wake.clear()
             for served in self._open():
                 served.bulletin.look()
+            self._count()
             for served in self._unused():
                 self._close(served)
+
+    def _count(self) -> None:
+        """Tells the database what was asked here, and learns what was asked elsewhere."""
+        with self._mutex:
+            due = [(place[0], held, held.asked) for place, held in self._held.items() if held.asked]
+        for tenant, held, asked in due:
+            try:
+                held.today = self._fleet.count(tenant, {"requests": asked})
+                held.asked -= asked
+            except HomeError as error:
+                log.warning("requests could not be counted: %s; trying again", error)
 
     def _open(self) -> list[Served]:
         with self._mutex:
@@ -279,7 +315,7 @@ class ManyHomes:
         at, found = time.monotonic(), list[Served]()
         with self._mutex:
             for place, held in list(self._held.items()):
-                if held.users or (held.served and held.served.is_busy):
+                if held.users or held.asked or (held.served and held.served.is_busy):
                     continue
                 is_over = count - len(found) > self._most or size > self._most_bytes
                 if is_over or at - held.used > IDLE:
@@ -308,6 +344,7 @@ class ManyHomes:
         self._wake.set()
         if self._thread is not None:
             self._thread.join(timeout=10)
+        self._count()
         for served in self._open():
             self._close(served)
 

@@ -48,7 +48,6 @@ T = TypeVar("T")
 MOST_SESSIONS = 256
 AGENT_THREADS = 2  # what they compute would only be shared out among more
 MOST_WAITING = 64
-MOST_SHOWN = 10_000
 QUICK = 0.5  # seconds: a look that takes no longer is made whenever somebody asks
 
 
@@ -66,7 +65,6 @@ class Served:
         self.keyring, self.limits, self.bulletin, self.chats = keyring, limits, bulletin, Chats(home)
         self._agents, self._asked = CapacityLimiter(AGENT_THREADS), 0
         self._open: OrderedDict[str, Session] = OrderedDict()
-        self._shown: OrderedDict[tuple[str, str], None] = OrderedDict()  # by pass and face
         self._mutex = threading.RLock()
         self._looked: tuple[list[Remark], float, float] = ([], 0.0, 0.0)  # what a look told, when, and what it cost
         self._looking = threading.Lock()
@@ -110,17 +108,14 @@ class Served:
 
     def shown(self, who: Pass, proposal: Proposal) -> None:
         """Notes that all of a proposal was drawn for somebody."""
-        with self._mutex:
-            self._shown[who.id, _face(proposal)] = None
-            while len(self._shown) > MOST_SHOWN:
-                self._shown.popitem(last=False)
+        self.keyring.note_shown(who.id, _face(proposal))
 
     def seen(self, who: Pass, id: str, content: str) -> Proposal:
         """What waits under this id, if it is what was seen; on the page, only what was drawn whole, as it stands now."""
         found = self.home.inbox.get(id)
         if content != found.content:
             raise StaleWrite(found.path.text, theirs=found.diff, ours=None)
-        if who.kind == "page" and (who.id, _face(found)) not in self._shown:
+        if who.kind == "page" and not self.keyring.was_shown(who.id, _face(found)):
             raise Refused(
                 f"not all of {id} was shown as it is now, so it takes no yes",
                 rule="shown",

@@ -34,6 +34,7 @@ PAGE_LIFETIME = timedelta(days=30)
 TICKET_SECONDS = 60
 MOST_PASSES = 1_000
 MOST_DAYS = 36_500
+MOST_SHOWN = 10_000
 _SHAPE = re.compile(r"anima_([0-9a-f]{12})_(?:[0-9a-f]{64}){1,2}")
 _HALF = 64  # characters of a page's secret that are not in its cookie
 _CODE = re.compile(r"[0-9a-f]{32}")
@@ -79,6 +80,7 @@ class Keyring:
         self._file, self._owner_file = folder / "passes.json", folder / "owner.token"
         self._mutex = threading.Lock()
         self.seen: dict[str, datetime] = {}  # when each pass was last used here
+        self._shown: dict[tuple[str, str], None] = {}
         self._seen: tuple[tuple[int, int, int], _Held] | None = None
 
     @classmethod
@@ -146,6 +148,17 @@ class Keyring:
 
     def _is_current(self, one: Pass) -> bool:
         return one.expires is None or one.expires > self._clock()
+
+    # -- what was shown -------------------------------------------------------------------------------------------------
+
+    def note_shown(self, id: str, face: str) -> None:
+        """What has this face was drawn, all of it, for whoever has this pass."""
+        self._shown[id, face] = None
+        while len(self._shown) > MOST_SHOWN:
+            self._shown.pop(next(iter(self._shown)), None)
+
+    def was_shown(self, id: str, face: str) -> bool:
+        return (id, face) in self._shown
 
     # -- making ---------------------------------------------------------------------------------------------------------
 

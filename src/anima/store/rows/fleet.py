@@ -19,6 +19,14 @@ _ADD = """
     select anima.credential_add(%(id)s, %(agent)s, %(kind)s, %(name)s, %(scope)s, %(sender)s, %(access)s, %(expires)s,
         %(by)s, %(digest)s)
 """
+_COUNT = """
+    insert into anima.usage(tenant, kind, amount) values(%(tenant)s, %(kind)s, %(amount)s)
+    on conflict(tenant, day, kind) do update set amount = usage.amount + excluded.amount
+"""
+_COUNTED = """
+    select k.kind, anima.used(k.kind), q.most from unnest(array['requests', 'tokens']) k(kind)
+    left join anima.quota q on q.tenant = %(tenant)s and q.kind = k.kind
+"""
 
 
 class Fleet:
@@ -59,6 +67,31 @@ class Fleet:
         rows = HomeRows(self._engine, tenant, 0)
         with rows.transaction():
             return bool(rows.ask("select anima.credential_drop(%(id)s, %(agent)s)", id=id, agent=agent))
+
+    # -- what tenants do ------------------------------------------------------------------------------------------------
+
+    def count(self, tenant: int, counted: Mapping[str, int]) -> dict[str, tuple[int, int | None]]:
+        """Adds to what a tenant did today, on whatever server; requests and tokens so far, each with its quota."""
+        rows = HomeRows(self._engine, tenant, 0)
+        with rows.transaction():
+            rows.tell_all(_COUNT, [{"kind": kind, "amount": amount} for kind, amount in counted.items() if amount])
+            found = rows.ask(_COUNTED)
+        return {kind: (int(used), most) for kind, used, most in found}
+
+    def note_shown(self, tenant: int, pass_id: str, face: str) -> None:
+        """A page showed a proposal whole to whoever has this pass."""
+        rows = HomeRows(self._engine, tenant, 0)
+        with rows.transaction():
+            rows.tell("delete from anima.shown where tenant = %(tenant)s and time < now() - interval '1 day'")
+            rows.tell(
+                "insert into anima.shown values(%(tenant)s, %(id)s, %(face)s) on conflict do nothing",
+                id=pass_id,
+                face=face,
+            )
+
+    def was_shown(self, tenant: int, pass_id: str, face: str) -> bool:
+        sql = "select 1 from anima.shown where tenant = %(tenant)s and pass = %(id)s and face = %(face)s"
+        return bool(HomeRows(self._engine, tenant, 0).ask(sql, id=pass_id, face=face))
 
     def _ask(self, statement: str, given: tuple[Any, ...]) -> tuple[Any, ...] | None:
         """One row, without a tenant; once more where a connection that was kept turns out to be lost."""

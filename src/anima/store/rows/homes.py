@@ -111,7 +111,9 @@ def find_home(
             raise BadArguments("a home in a database belongs to a tenant, and none is named", hint=hint)
     elif tenant:
         raise BadArguments(f"{engine.name}: a file has no tenants; several agents share one by file:…#agent")
-    agent = agent or whose or "main"
+    else:
+        agent = agent or whose
+    agent = agent or "main"
     rows = HomeRows(engine, engine.tenant(tenant or ""), 0)
     sql = "select home, identity from anima.home where tenant = %(tenant)s and agent = %(agent)s"
     found = rows.one(sql, agent=agent)

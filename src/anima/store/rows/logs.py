@@ -21,17 +21,21 @@ from anima.store.folder import MACHINE
 from anima.store.logs import ID
 from anima.store.private import TORN
 from anima.store.rows.files import FileRows, key_of
+from anima.store.rows.room import Room
 from anima.store.rows.transaction import HomeRows, Transaction
 
 _STATE = "select was, size, version, time from anima.file where [own] and key = %(key)s"
+_SLACK = 1.1  # a conversation goes on a little longer than documents may grow
 _BEFORE = 64  # bytes before a torn line that tell who wrote the log
 
 
 class RowLogs:
     """The logs of one folder of a home."""
 
-    def __init__(self, rows: HomeRows, files: FileRows, folder: str, suffix: str, mend: Mend) -> None:
-        self.rows, self.files, self.mend = rows, files, mend
+    def __init__(
+        self, rows: HomeRows, files: FileRows, folder: str, suffix: str, mend: Mend, *, room: Room | None = None
+    ) -> None:
+        self.rows, self.files, self.mend, self.room = rows, files, mend, room or Room(rows)
         self.folder, self.suffix = DocPath.parse(folder).text, suffix
         self.name = f"{self.folder}/*{suffix}"
 
@@ -138,6 +142,7 @@ class RowLog:
     def append(self, record: bytes, *, sync: bool) -> int:
         if len(record) > MAX_LINE:
             raise BadArguments(f"a record has at most {MAX_LINE:,} bytes, and this one {len(record):,}")
+        self._logs.room.need(bytes=len(record), slack=_SLACK)
         return self._logs.rows.tried(self._logs.rows.transaction, lambda: self._append(record))
 
     def _append(self, record: bytes) -> int:

@@ -42,6 +42,7 @@ from anima.store.rows.files import FileRows, RowDocuments, RowState
 from anima.store.rows.history import RowHistory
 from anima.store.rows.homes import RowPlace
 from anima.store.rows.logs import RecordLog, RowLogs
+from anima.store.rows.room import Room
 
 _WORDS = 50  # changes whose words are kept until they have a revision
 _LEASE = 60.0  # seconds that a lease outlives its holder
@@ -62,7 +63,7 @@ class RowStore:
         heap of files, where anybody does."""
         self.rows, self.name, self.identity, self._seal = rows, *_ = place
         self.rules, self.author, self.clock, self.shelf = rules, rules.author, rules.clock, shelf
-        self.files = FileRows(rows)
+        self.files, self.room = FileRows(rows), Room(rows)
         self.documents = RowDocuments(self.files, name=self.name, identity=self.identity)
         self.state = RowState(rows, self.files, self._special)
         self.log, self.noted = RecordLog(rows), Heads(rules.head)
@@ -279,6 +280,7 @@ class RowStore:
         edits = [self._edit(change, present, batch) for change in batch.changes]
         if not any(edits):
             return Written(digests=(None,) * len(edits))
+        self._need_room(batch, present)
         intent = intent_of(batch, [edit for edit in edits if edit], ledger=self.ledger)
         self.ledger.intend(intent)
         digests = tuple(
@@ -290,6 +292,16 @@ class RowStore:
             self._words = {**dict(list(self._words.items())[-_WORDS:]), intent.id: batch.words}
         revision = None if batch.is_log else self.commit(reason=batch.changes[0].reason)
         return Written(change=intent.id, revision=revision, digests=digests)
+
+    def _need_room(self, batch: Batch, present: Mapping[str, Present]) -> None:
+        """Raises OverQuota where a batch makes more of what the tenant may have no more of."""
+        more = new = 0
+        for change in batch.changes:
+            found = present[change.path.key]
+            if change.kind in (Kind.WRITE, Kind.APPEND):
+                more += len(change.text.encode("utf-8")) - (found.size if change.kind is Kind.WRITE else 0)
+                new += found.text is None
+        self.room.need(bytes=more, documents=new)
 
     def _standing(self, batch: Batch) -> dict[str, Present]:
         """What stands at every path of a batch, by key, in one question."""
@@ -350,7 +362,9 @@ class RowStore:
         with self.lock():
             if self.documents.actual(path) is not None:
                 return False
-            self.files.put(self.documents.spelt(path), b"".join(pieces), version=self.next_version(), mode=mode)
+            data = b"".join(pieces)
+            self.room.need(bytes=len(data))
+            self.files.put(self.documents.spelt(path), data, version=self.next_version(), mode=mode)
             return True
 
     def make(self, path: str, text: str, dialect: str) -> None:
@@ -454,7 +468,7 @@ class RowStore:
     # -- the rest -------------------------------------------------------------------------------------------------------
 
     def logs(self, folder: str, *, suffix: str = ".jsonl", mend: Mend = never_whole) -> RowLogs:
-        return RowLogs(self.rows, self.files, folder, suffix, mend)
+        return RowLogs(self.rows, self.files, folder, suffix, mend, room=self.room)
 
     def place_of(self, name: str) -> str:
         return f"{MACHINE}/{name}"

@@ -1,4 +1,4 @@
-"""The tenants of a database, for whoever owns it: made, listed, suspended and erased; and the tokens that are theirs.
+"""The tenants of a database, for whoever owns it: made, listed, suspended and erased; their tokens and quotas.
 
 Promise: what is done here needs the owner's role, which serves no home. Erasing deletes every row of a tenant in one
 transaction and then counts what is left in every table; what dead rows, the write-ahead log and backups still hold is the
@@ -22,8 +22,11 @@ from anima.store.rows.schema import as_owner, bring_up
 if TYPE_CHECKING:
     from psycopg import Connection
 
-_TABLES = "home file line gone record head revision version lease made document part credential".split()
+_TABLES = (
+    "home file line gone record head revision version lease made document part credential quota usage shown".split()
+)
 _LEFT = "dead rows until the server vacuums, its log until it is recycled, and backups until they expire still hold it"
+KINDS = ("bytes", "documents", "requests", "tokens")  # of quotas; the last two are a day's
 _SHOWN = "id, agent, kind, name, scope, sender, access, made, expires"  # of a credential
 
 
@@ -37,6 +40,7 @@ class Tenant:
     agents: tuple[str, ...]
     rows: int
     bytes: int
+    usage: Mapping[str, tuple[int, int | None]]  # of each kind, how much, and how much it may be
 
 
 class Tenants:
@@ -83,6 +87,16 @@ class Tenants:
                     raise Damaged(f"{name} still has rows in {', '.join(left)}; nothing was erased")
                 db.execute("delete from anima.tenant where tenant = %s", (number,))
         return gone, _LEFT
+
+    def set_quota(self, name: str, quotas: Mapping[str, int]) -> None:
+        """How much a tenant may have or do of each kind; 0 is as much as it likes."""
+        with self._owning() as db:
+            number = self._number(db, name)
+            with as_owner(db, number):
+                for kind, most in quotas.items():
+                    db.execute("delete from anima.quota where tenant = %s and kind = %s", (number, kind))
+                    if most:
+                        db.execute("insert into anima.quota values(%s, %s, %s)", (number, kind, most))
 
     # -- tokens ---------------------------------------------------------------------------------------------------------
 
@@ -140,7 +154,12 @@ class Tenants:
                 sql = f"select count(*), coalesce(sum(pg_column_size(each)), 0) from anima.{table} as each where tenant = %s"
                 found = db.execute(sql, (number,)).fetchone() or (0, 0)
                 rows, bytes = rows + int(found[0]), bytes + int(found[1])
-        return Tenant(name=name, made=made, suspended=suspended, agents=agents, rows=rows, bytes=bytes)
+            sql = """
+                select k.kind, anima.used(k.kind), q.most from unnest(%s::text[]) with ordinality k(kind, n)
+                left join anima.quota q on q.tenant = %s and q.kind = k.kind order by n
+            """
+            usage = {kind: (used, most) for kind, used, most in db.execute(sql, (list(KINDS), number)).fetchall()}
+        return Tenant(name=name, made=made, suspended=suspended, agents=agents, rows=rows, bytes=bytes, usage=usage)
 
     def _number(self, db: Connection[Any], name: str) -> int:
         found = db.execute("select tenant from anima.tenant where name = %s", (name,)).fetchone()
