@@ -20,7 +20,7 @@ test-long: $(VENV)/.test-installed  ## the long suites: PART=kills, power, crowd
 
 test-postgres: $(VENV)/.test-installed  ## everything about homes in PostgreSQL, also what takes long
 	$(VENV)/bin/python -m pytest -rs tests/store/test_contract.py tests/store/test_postgres.py tests/store/test_tenants.py tests/store/test_credentials.py tests/web/test_fleet.py tests/store/test_lives.py tests/search/test_index.py
-	$(VENV)/bin/python -m pytest -rs tests/store/test_outages.py tests/store/test_canaries.py
+	$(VENV)/bin/python -m pytest -rs tests/store/test_outages.py tests/store/test_secrets_apart.py
 
 test-layers: $(VENV)/.test-installed  ## two layers and one file: contract, state machine, faults, canaries, also what takes long
 	-$(PIP) --editable '.[libsql]'
