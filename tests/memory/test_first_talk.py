@@ -118,3 +118,12 @@ def test_two_conversations_have_a_card_each(home: Home) -> None:
             talk(session, identity=f"- **Name:** {name}")
 
     assert [home.inbox.confirmed_by(card) for card in home.inbox.all()] == ["Pip", "Kit"]
+
+
+def test_what_a_page_says_already_is_not_asked_for_again(home: Home) -> None:
+    home.delete("BOOTSTRAP.md")
+    home.write("USER.md", "# The person you work for\n\n- **Name:** Ana Ruiz\n")
+    with home.session(scope="main", channel="cli") as session:
+        [answer] = talk(session, user="- **Name:** Ana Ruiz")
+
+    assert answer["status"] == "unchanged" and home.inbox.all() == ()

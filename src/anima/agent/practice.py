@@ -228,6 +228,8 @@ def _receipt(given: Mapping[str, Any]) -> str:
         return "Then we are done with the beginning. I am glad to know you."
     if status == "written":
         return f"I wrote it down in {path}."
+    if status == "unchanged":
+        return f"{path} says so already."
     if status == "noted":
         return "I noted it. It counts once you have looked at it: anima review."
     if status == "pending":

@@ -235,7 +235,7 @@ class _Chat:
         if alone:
             verb = "forget" if alone == "forget" else "keep"
             yes = flat(name) or verb
-            say(f"{ALONE[alone]}: type {yes} to {verb} it, drop to drop the wish, nothing to leave it.")
+            self._out.print(f"{ALONE[alone]}: type {yes} to {verb} it, drop to drop the wish, nothing to leave it.")
             word = click.prompt("", default="", show_default=False, prompt_suffix="? ").strip().casefold()
             word = word if word == "drop" else "keep" if word == yes.casefold() else ""  # whatever it is called
         else:

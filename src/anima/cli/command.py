@@ -312,6 +312,17 @@ def agents_hand(home: Home) -> Iterator[Session]:
         yield session
 
 
+def program_name() -> str:
+    """How we are started: by name where a shell would find this very program, else by its place."""
+    import shutil
+
+    here = os.path.abspath(sys.argv[0])
+    found = shutil.which("anima")
+    if found and os.path.realpath(found) == os.path.realpath(here):
+        return "anima"
+    return here if os.path.basename(here) == "anima" else "anima"
+
+
 # -- the home that is meant --------------------------------------------------------------------------------------------------
 
 

@@ -23,6 +23,7 @@ from anima.cli.command import (
     open_home,
     option,
     parsed,
+    program_name,
     unless_dry,
 )
 from anima.cli.show import SIGNS, console, counted, flat, plain, say, show_remarks, show_sign, table, whisper
@@ -63,6 +64,7 @@ def status(home: str | None) -> Reply:
     else:
         do, why = 'anima search "…"', f"find what {name} knows; anima help lists the rest"
     value = {"home": opened.name, "name": who.name.value, "asked": asked, "noted": noted, "next": do}
+    do = flat(program_name()) + do.removeprefix("anima")
     return Reply(value, [f"{name}{sign} lives in {flat(opened.name)}", told, f"Next: {do}    {why}"])
 
 

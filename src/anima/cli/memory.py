@@ -226,7 +226,9 @@ def _as_agent(answer: Any, status: str, path: str, reason: str | None) -> Reply:
 
 def show_receipts(receipts: Sequence[Receipt]) -> None:
     for receipt in receipts:
-        if receipt.status == "written":
+        if receipt.status == "written" and receipt.rule == "forget":
+            say(inert(receipt.reason or "") + (f", change {receipt.change}" if receipt.change else ""))
+        elif receipt.status in ("written", "unchanged"):
             tail = f", change {receipt.change}" if receipt.change else ", which it said already"
             under = f" under {inert(receipt.section)}" if receipt.section else ""
             say(f"written: {inert(receipt.path.text)}{under}{tail}")
@@ -486,9 +488,15 @@ def show_noted(noted: Sequence[ForReview], first: int) -> None:
         recalled = f", found {counted(each.recalls, 'time')} since" if each.recalls else ""
         session = f" in session {entry.session[:8]}" if entry.session else ""
         read = f", which had read: {', '.join(sorted(entry.origins))}" if entry.origins else ""
-        out.print(f"{number:>3}  {entry.id}  for {flat(entry.to.text)}{section}", style="bold", soft_wrap=True)
-        out.print(f"     {entry.time[:16].replace('T', ' ')}{session}{read}{recalled}", style="dim", soft_wrap=True)
+        out.print(
+            f"{number:>3}  {entry.id}  for {flat(entry.to.text)}{section}", style="bold", soft_wrap=not out.is_terminal
+        )
+        out.print(
+            f"     {entry.time[:16].replace('T', ' ')}{session}{read}{recalled}",
+            style="dim",
+            soft_wrap=not out.is_terminal,
+        )
         for line in entry.text.rstrip("\n").split("\n"):
-            out.print(f"     {inert(line)}", soft_wrap=True)
+            out.print(f"     {inert(line)}", soft_wrap=not out.is_terminal)
         for finding in each.findings:
             whisper(f"     scan: line {finding.line}: {inert(finding.message)} {inert(finding.shown)}".rstrip())

@@ -32,6 +32,7 @@ from anima.cli.command import (
     need_trust,
     open_home,
     option,
+    program_name,
     scope,
 )
 from anima.cli.show import flat, inert, plain, say, say_json, show_remarks, whisper
@@ -154,13 +155,13 @@ def serve_home(home: Home, *, port: int | None, json: bool, as_owner: bool) -> N
 
     def ready(address: Address, first: str = "Serving on this machine until Ctrl-C.") -> None:
         # What an agent's configuration needs to live here: the same for every host that knows `mcpServers`.
-        host = {"command": _program(), "args": ["mcp", "--home", home.name, "--scope", "main"]}
+        host = {"command": program_name(), "args": ["mcp", "--home", home.name, "--scope", "main"]}
         line = {"mcpServers": {"anima": host}}
         link = address.link if is_owner(as_owner) else None
         if json:
             say_json({"home": home.name, "url": address.url, "link": link, "mcp": line})
         else:
-            program, where = flat(_program()), "" if _is_in_use(home) else f" --home {flat(home.name)}"
+            program, where = flat(program_name()), "" if _is_in_use(home) else f" --home {flat(home.name)}"
             more = f"The link works once, for ten minutes; then: {program} token link{where}" if link else ""
             say(f"{first} {more}".rstrip())
             say(f"Open:  {link or f'{address.url}, with a link from {program} token link{where} at a terminal'}")
@@ -275,17 +276,6 @@ def _guest(url: str = "", *, stateless: bool = False) -> Any:
 
     named = [urlsplit(url).netloc] if url else []
     return asgi_app(who, hosts=named, origins=[url] if url else [], stateless=stateless)
-
-
-def _program() -> str:
-    """How an agent's host starts us: by name where a shell would find this very program, else by its place."""
-    import shutil
-
-    here = os.path.abspath(sys.argv[0])
-    found = shutil.which("anima")
-    if found and os.path.realpath(found) == os.path.realpath(here):
-        return "anima"
-    return here if os.path.basename(here) == "anima" else "anima"
 
 
 # -- tokens ----------------------------------------------------------------------------------------------------------------

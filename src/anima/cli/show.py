@@ -259,13 +259,13 @@ def show_proposal(proposal: Proposal, number: int, total: int) -> None:
     session = f" in session {first.session[:8]}" if first.session else ""
     who = f"{first.actor}{session}{f', {first.scope}' if first.scope else ''}"
     until = f"{proposal.created:%Y-%m-%d %H:%M} UTC; lapses {proposal.expires:%Y-%m-%d}"
-    out.print(f"who    {who}, {until}", soft_wrap=True)
+    out.print(f"who    {who}, {until}", soft_wrap=not out.is_terminal)
     if first.taint:
         out.print(f"after  it read text from: {', '.join(sorted(first.taint))}", style="yellow")
-    out.print(f"rule   {proposal.rule}: {inert(proposal.why)}", soft_wrap=True)
+    out.print(f"rule   {proposal.rule}: {inert(proposal.why)}", soft_wrap=not out.is_terminal)
     if first.reason:
-        out.print(f"says   “{inert(first.reason)}”", soft_wrap=True)
+        out.print(f"says   “{inert(first.reason)}”", soft_wrap=not out.is_terminal)
     for finding in proposal.findings:
         seen = f"scan   line {finding.line}: {inert(finding.message)} {inert(finding.shown)}"
-        out.print(seen.rstrip(), style="yellow", soft_wrap=True)
+        out.print(seen.rstrip(), style="yellow", soft_wrap=not out.is_terminal)
     show_diff(proposal.diff)

@@ -61,7 +61,16 @@ def told_of(here: Served, revisions: Iterable[Revision]) -> Iterator[dict[str, A
             lines = here.told[each.id] = list(_written(here, each))
         ids = (each.batch or "").split()
         row = {name: getattr(each, name) for name in ("id", "time", "actor", "subject", "paths", "session")}
+        row["subject"] = _subject(each)
         yield row | {"lines": lines[:MOST_LINES], "more": len(lines) - MOST_LINES, "change": ids[-1] if ids else ""}
+
+
+def _subject(revision: Revision) -> str:
+    """What a revision did that wrote no line of memory, in words where its own are those of the engine."""
+    if revision.paths and all("unreviewed/" in path for path in revision.paths):
+        return "Noted for your review, or reviewed"
+    words = {"seed": "The pages of a new home", "sweep": "The diary of a night"}
+    return words.get(revision.subject.partition(" ")[0]) or revision.subject.partition(": session ")[0]
 
 
 def _written(here: Served, revision: Revision) -> Iterator[tuple[str, str]]:
