@@ -1068,6 +1068,7 @@ def test_the_card_of_the_first_conversation_is_confirmed_by_typing_the_agents_na
     keep: dict[str, Any] = {"until": b"q quit", "keys": b"k"}
     code, shown = on_a_terminal("review", "--home", aria, **keep, then=[(b"to confirm", b"\x15Aria\n")])
     assert code == 0 and "Type Pip to confirm" in shown and "it still waits" in shown
+    assert "Ana Ruiz" in shown and "BOOTSTRAP.md, which asked for" in shown and "You have just come" not in shown
     code, shown = on_a_terminal("review", "--home", aria, **keep, then=[(b"to confirm", b"\x15Pip\n")])
 
     assert code == 0 and "written: IDENTITY.md" in shown and not (aria / "BOOTSTRAP.md").exists()

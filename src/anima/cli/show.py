@@ -18,7 +18,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 
 from anima.errors import BadArguments, HomeError, Refused
-from anima.model import DocPath
+from anima.model import DocPath, Kind
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -268,4 +268,9 @@ def show_proposal(proposal: Proposal, number: int, total: int) -> None:
     for finding in proposal.findings:
         seen = f"scan   line {finding.line}: {inert(finding.message)} {inert(finding.shown)}"
         out.print(seen.rstrip(), style="yellow", soft_wrap=not out.is_terminal)
-    show_diff(proposal.diff)
+    last = proposal.changes[-1]
+    rest, gone, _ = proposal.diff.rpartition(f"--- a/{last.path}\n+++ /dev/null\n")
+    is_over = proposal.is_first and last.kind is Kind.DELETE and gone  # the page that asked for it is ours, and long
+    show_diff(rest if is_over else proposal.diff)
+    if is_over:
+        out.print(f"{inert(last.path.text)}, which asked for this conversation, goes with it", style="dim")
