@@ -34,8 +34,8 @@ _BREAK = re.compile(r"(?<!\\)\\+[nrt]")  # a line end or a tab there
 # Scripts that put no blanks between words are taken letter by letter; a sign that is no punctuation is a word too.
 _CLOSE = "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"
 _WORD = re.compile(rf"[{_CLOSE}]|[^\W_{_CLOSE}]+|[^\w\s\x00-\x7f\ufffd]")
-# Scripts in which a word has no end that could be seen: no blanks, or particles that hang on to it.
-_ENDLESS = re.compile(rf"[{_CLOSE}\uac00-\ud7af]")
+# Two letters of one word; not of scripts in which a word has no end to be seen: no blanks, or particles that hang on to it.
+_WITHIN = re.compile(rf"[^\W_{_CLOSE}\uac00-\ud7af]{{2}}")
 # What may stand inside a word, and may part two: emphasis, and what nobody sees; and the hump of a CamelCase word.
 _SOFT, _HUMP = "\x01", "\x02"
 _NO_LETTER = bytes(byte for byte in range(128) if not chr(byte).isalnum())
@@ -326,10 +326,7 @@ class Wanted:
 
 def _goes_on(text: str, at: int) -> bool:
     """Whether a place in a text lies inside a word."""
-    around = text[at - 1 : at + 1] if at else ""
-    return len(around) == 2 and all(
-        (sign.isalnum() or unicodedata.category(sign)[0] == "M") and not _ENDLESS.match(sign) for sign in around
-    )
+    return at > 0 and _WITHIN.match(text, at - 1) is not None
 
 
 def _begins(whole: Sequence[str], left: Sequence[str]) -> bool:
