@@ -13,6 +13,7 @@ import threading
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import timedelta
 from typing import Any
 
@@ -20,14 +21,19 @@ import pytest
 from starlette.testclient import TestClient
 
 from anima import Home
+from anima.agent.rituals import Rituals
+from anima.agent.schedule import Ran
 from anima.cli import run
 from anima.home.folders import fleet
+from anima.store.rows.fleet import Fleet
 from anima.store.rows.tenants import Tenants
 from anima.web.guard import KEY
 from anima.web.logs import JsonLines
 from anima.web.serve import Fleetwise, fleet_app
 from anima.web.tokens import digest_of, new_pass, new_secret
+from anima.web.waking import Waking, Woken
 from conftest import Cluster
+from serving import Stream, running
 
 psycopg = pytest.importorskip("psycopg")
 BASE = "http://127.0.0.1:4747"
@@ -334,6 +340,84 @@ def test_what_one_server_showed_whole_another_takes_a_yes_to(front: Front, two: 
         assert elsewhere.post(said, json=seen).json()["rule"] == "shown"
         assert page.get(f"/inbox/{waiting[0]['id']}").status_code == 200
         assert "shown" not in elsewhere.post(said, json=seen).text
+
+
+# -- between servers -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("hears", [True, pytest.param(False, marks=pytest.mark.long)])
+def test_what_one_server_writes_is_told_to_who_listens_at_another(
+    cluster: Cluster, sealed: str, monkeypatch: pytest.MonkeyPatch, hears: bool
+) -> None:
+    if hears:
+        monkeypatch.setattr("anima.web.homes.TICK", 3_600.0)  # so that nobody looks by themselves
+    else:  # as through a pooler, which gives every transaction another connection
+        monkeypatch.setattr(Fleet, "heard", lambda self, is_over: iter(()))
+    here, there, name = Front(cluster), Front(cluster), cluster.new_tenant()
+    secret, other = here.token(name)[1], here.token(cluster.new_tenant())[1]
+    with running(here.app) as port, TestClient(there.app, base_url=BASE) as away:
+        stream, deaf = Stream(port, secret), Stream(port, other)
+        away.headers["Authorization"] = f"Bearer {secret}"
+        assert away.put("/api/v1/files/a.md", json={"text": "- one\n"}).status_code == 200
+        assert stream.until("change")["paths"] == ["a.md"]
+        away.headers["Authorization"] = f"Bearer {other}"
+        assert away.put("/api/v1/files/b.md", json={"text": "- two\n"}).status_code == 200
+        assert deaf.until("change")["paths"] == ["b.md"]
+        stream.close()
+        deaf.close()
+
+
+def test_a_home_whose_time_has_come_is_given_to_one_server_alone(front: Front, two: tuple[str, str]) -> None:
+    asked, given = fleet(front.cluster.application), list[tuple[int, str, str]]()
+    with psycopg.connect(front.cluster.owner, autocommit=True) as db:
+        sql = "select w.tenant, w.at > now() from anima.waking w join anima.tenant t using(tenant) where t.name = %s"
+        tenant, _ = db.execute(sql, (two[0],)).fetchone() or (0, False)
+        asked.wake(tenant, "main", 0, anew=True)
+        servers = [threading.Thread(target=lambda: given.extend(asked.woken(1_000, 600))) for _ in range(4)]
+        for server in servers:
+            server.start()
+        for server in servers:
+            server.join()
+        assert sum(row[0] == tenant for row in given) <= 1  # another test's server may have it
+        assert (db.execute(sql, (two[0],)).fetchone() or (0, False))[1]
+
+
+def test_a_ritual_runs_once_and_within_the_tokens_of_its_tenant(front: Front, two: tuple[str, str]) -> None:
+    homes, name = front.app.state.homes, two[0]
+    with psycopg.connect(front.cluster.owner) as db:
+        tenant = (db.execute("select tenant from anima.tenant where name = %s", (name,)).fetchone() or (0,))[0]
+    woken = Woken(tenant, name, "main")
+    with homes.holding(woken) as served:
+        assert served.home.dream().status  # also where nothing was ever logged
+        served.home.write("HEARTBEAT.md", "- Look at the garden.\n")
+        rituals = Rituals(served.home)
+        rituals.switch(True)
+        rituals.round()
+        rituals._change(lambda kept: replace(kept, ran={"heartbeat": Ran(seen="2020-01-01T00:00:00+00:00")}))
+    other = Front(front.cluster)
+    both = [Waking(homes, homes._fleet), Waking(other.app.state.homes, homes._fleet)]
+    servers = [threading.Thread(target=each.look, args=(woken,)) for each in both]
+    for server in servers:
+        server.start()
+    for server in servers:
+        server.join()
+    with homes.holding(woken) as served:
+        runs = [row for row in served.home.sessions.list() if row.source_plugin == "heartbeat"]
+        ran = Rituals(served.home).state().ran["heartbeat"]
+    assert len(runs) == 1 and ran.outcome in ("silent", "delivered")
+    used = front.tenants.show(name).usage["tokens"]
+    assert used == (ran.tokens, None) and ran.tokens > 0
+    front.tenants.set_quota(name, {"tokens": used[0]})
+    with homes.holding(woken) as served:
+        kept = Rituals(served.home)._change(
+            lambda kept: replace(kept, ran={"heartbeat": Ran(seen="2020-01-01T00:00:00+00:00")})
+        )
+        assert kept.on
+    both[0].look(woken)
+    with homes.holding(woken) as served:
+        assert Rituals(served.home).state().ran["heartbeat"].outcome == "budget"
+    assert front.tenants.show(name).usage["tokens"][0] == used[0]
+    other.app.state.homes.stop()
 
 
 @pytest.mark.long

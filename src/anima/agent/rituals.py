@@ -70,9 +70,11 @@ class Estimate:
 
 
 class Rituals:
-    """The rituals of one home. Cheap to make; processes agree by the home's state. `made` gives a model by its name."""
+    """The rituals of one home. Cheap to make; processes agree by the home's state. `made` gives a model by its name; `left`
+    is how many tokens there are beside what the configuration says."""
 
-    def __init__(self, home: Home, *, made: Callable[[str], ChatModel] | None = None) -> None:
+    def __init__(self, home: Home, *, made: Callable[[str], ChatModel] | None = None, left: int | None = None) -> None:
+        self._left = left
         self.home, self._asked, self._store = home, home.config.rituals, home.site.store
         self._models = Models.of(home)
         self._made = made or self._models.named
@@ -223,6 +225,7 @@ class Rituals:
 
     def _run(self, ritual: Ritual, known: tuple[str, ...] | None) -> RitualRun:
         most = allowance(ritual, self.state(), self._asked)
+        most = most if self._left is None else min(most, self._left)
         name = ritual.model or self._asked.model or self._models.choice().name
         with self.home.sessions.begin(scope=_scope(ritual.name), channel=ritual.kind, model=name) as session:
             if most < tokens_of(session.prompt.text) + LEAST:
@@ -234,6 +237,7 @@ class Rituals:
             else:
                 self._change(lambda kept: kept.begun(ritual, self.now(), most, known))
                 done, final = self._done(ritual, session, name, most)
+        self._left = None if self._left is None else max(0, self._left - done.tokens)
         outcome = f"failed: {done.text}" if done.status == "failed" else done.status
 
         def ended(kept: Schedule) -> Schedule:

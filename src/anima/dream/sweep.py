@@ -284,7 +284,9 @@ class Dreams:
 
     def _notes(self, tallies: Tallies) -> Iterator[LogNote]:
         """Every note of every daily log, oldest first; logs that did not change are not cut again."""
-        files = (entry.path for entry in self._store.documents.list(self._layout.daily) if not entry.is_folder)
+        documents, daily = self._store.documents, self._layout.daily
+        there = documents.list(daily) if documents.kind_of(daily) == "folder" else ()  # a new home may have no log yet
+        files = (entry.path for entry in there if not entry.is_folder)
         paths = (path for path in map(DocPath.parse, files) if path.is_markdown)
         for day, path in sorted((day, path.text) for path in paths if (day := self._layout.date_of(path))):
             for item, digests in self._log(path):

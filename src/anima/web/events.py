@@ -47,8 +47,8 @@ class _Listener:
 
 
 class Bulletin:
-    """Looks at one home's ledger and proposals and tells who listens. Lives from `start` to `stop`; where somebody else
-    looks for many homes (`look`), who is asked to by `wake`, from the first listener on."""
+    """Looks at one home's ledger and proposals and tells who listens. Lives from `start` to `stop`; or, where somebody else
+    looks for many homes (`look`), who knows of every write and is asked to by `wake`, from the first listener on."""
 
     def __init__(self, home: Home, *, every: float = EVERY, wake: Callable[[], None] | None = None) -> None:
         self._home, self._every, self._is_begun = home, every, False
@@ -73,7 +73,8 @@ class Bulletin:
             if not self._is_begun:
                 self._last = self._home.past.tip
                 self._look(tell=False)
-                self._tell_no_more = self._home.past.tell(lambda paths: self._ask())
+                if self._ask == self._wake.set:
+                    self._tell_no_more = self._home.past.tell(lambda paths: self._ask())
                 self._is_begun = True
 
     def stop(self) -> None:

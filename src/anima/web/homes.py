@@ -14,10 +14,11 @@ import logging
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field, fields
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING, Any, Protocol
 
 from anyio import to_thread
 
@@ -46,7 +47,9 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("anima.web")
 IDLE = 600.0  # seconds after which a home that nobody asks for is closed
-TICK = 1.0
+TICK = 1.0  # seconds between two looks at every home that somebody listens to
+PAUSE = 0.1  # seconds between two looks at all, and between two messages to other servers
+AGAIN, SOON = 5.0, 20.0
 STILL = 2.0  # seconds for which a stream need not ask whether its credential still works
 
 
@@ -91,6 +94,19 @@ class TenantPass(Pass):
     @property
     def place(self) -> tuple[int, str]:
         return self.tenant, self.agent
+
+
+class Whose(Protocol):
+    """Somebody of whom it is known which home is meant."""
+
+    @property
+    def tenant(self) -> int: ...
+    @property
+    def tenant_name(self) -> str: ...
+    @property
+    def agent(self) -> str: ...
+    @property
+    def place(self) -> tuple[int, str]: ...
 
 
 _FIELDS = {each.name for each in fields(TenantPass)}
@@ -192,11 +208,13 @@ class ManyHomes:
         self._most, self._most_bytes, self._left = most, most_bytes, left
         self._held: OrderedDict[tuple[int, str], _Held] = OrderedDict()
         self._mutex, self._ended, self._wake = threading.Lock(), threading.Event(), threading.Event()
-        self._thread: threading.Thread | None = None
+        self._woken, self._told = set[str](), set[str]()  # marks of homes: heard of, and to be told of
+        targets = ((self._run, "anima-homes"), (self._hear, "anima-heard"))
+        self._threads = [threading.Thread(target=work, name=name, daemon=True) for work, name in targets]
         self.is_draining, self.is_secure = False, is_secure
         self.cookie = "__Host-anima" if is_secure else "anima-homes"
-        seal = hashlib.blake2b(env.get("ANIMA_KEY", "").encode(), person=b"anima-tickets").digest()
-        self.tickets = Tickets(now=time.time, seal=seal)
+        self._seal = hashlib.blake2b(env.get("ANIMA_KEY", "").encode(), person=b"anima-servers").digest()
+        self.tickets = Tickets(now=time.time, seal=self._seal)
 
     # -- who asks -------------------------------------------------------------------------------------------------------
 
@@ -236,10 +254,7 @@ class ManyHomes:
     @asynccontextmanager
     async def held(self, who: Pass) -> AsyncIterator[Served]:
         assert isinstance(who, TenantPass)
-        with self._mutex:
-            held = self._held.setdefault(who.place, _Held())
-            self._held.move_to_end(who.place)
-            held.users += 1
+        held = self._taken(who)
         try:
             served = held.served if held.served is not None else await to_thread.run_sync(self._opened, held, who)
             held.need_quota()
@@ -248,7 +263,29 @@ class ManyHomes:
             with self._mutex:
                 held.users, held.used = held.users - 1, time.monotonic()
 
-    def _opened(self, held: _Held, who: TenantPass) -> Served:
+    @contextmanager
+    def holding(self, whose: Whose) -> Iterator[Served]:
+        """The same for a thread that nobody asked; it does not count as use."""
+        held = self._taken(whose)
+        try:
+            yield self._opened(held, whose)
+        finally:
+            with self._mutex:
+                held.users -= 1
+
+    def _taken(self, whose: Whose) -> _Held:
+        with self._mutex:
+            held = self._held.setdefault(whose.place, _Held())
+            self._held.move_to_end(whose.place)
+            held.users += 1
+        return held
+
+    def is_used(self, place: tuple[int, str]) -> bool:
+        """Whether somebody asked for a home here lately."""
+        held = self._held.get(place)
+        return held is not None and time.monotonic() - held.used < 2 * IDLE
+
+    def _opened(self, held: _Held, who: Whose) -> Served:
         """The home of a pass, opened once however many ask; made where the credential is all there is yet."""
         with held.opening:
             if held.served is None:
@@ -259,10 +296,13 @@ class ManyHomes:
                     except NoSuchHome:
                         home = Home.create(self._fleet.address, **whose)
                     held.today = self._fleet.count(who.tenant, {})
+                    self._fleet.wake(who.tenant, who.agent, SOON)
                 except HomeError as error:
                     raise _away(error) from None
                 keyring = TenantKeyring(self._fleet, *who.place, home)
-                bulletin = Bulletin(home, wake=self._wake.set)
+                changed = partial(self._changed, self._mark(who.place))
+                bulletin = Bulletin(home, wake=changed)
+                home.past.tell(lambda paths: changed())
                 held.served = Served(home, keyring=keyring, limits=self._limits, bulletin=bulletin, hosted=True)
             return held.served
 
@@ -281,18 +321,58 @@ class ManyHomes:
     # -- beside ---------------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
-        self._thread = threading.Thread(target=self._run, name="anima-homes", daemon=True)
-        self._thread.start()
+        for thread in self._threads:
+            thread.start()
 
     def _run(self) -> None:
+        looked = 0.0
         while not self._ended.is_set():
             self._wake.wait(TICK)
             self._wake.clear()
-            for served in self._open():
-                served.bulletin.look()
-            self._count()
-            for served in self._unused():
-                self._close(served)
+            is_time = time.monotonic() - looked >= TICK
+            self._look(all=is_time)
+            if is_time:
+                looked = time.monotonic()
+                self._count()
+                for served in self._unused():
+                    self._close(served)
+            self._ended.wait(PAUSE)
+
+    def _look(self, *, all: bool) -> None:
+        """Lets listeners know what happened in homes here, and other servers that something did."""
+        with self._mutex:
+            woken, told, self._woken, self._told = self._woken, self._told, set(), set()
+            due = [
+                held.served
+                for at, held in self._held.items()
+                if held.served and (all or self._mark(at) in woken | told)
+            ]
+        for served in due:
+            served.bulletin.look()
+        try:
+            self._fleet.tell(told)
+        except HomeError as error:  # they look by themselves, too
+            log.warning("other servers were not told: %s", error)
+
+    def _mark(self, place: tuple[int, str]) -> str:
+        """What servers call a home among each other; whoever else listens to the database learns nothing from it."""
+        return hashlib.blake2b(f"{place[0]} {place[1]}".encode(), digest_size=12, key=self._seal).hexdigest()
+
+    def _changed(self, mark: str) -> None:
+        with self._mutex:
+            self._told.add(mark)
+        self._wake.set()
+
+    def _hear(self) -> None:
+        while not self._ended.is_set():
+            try:
+                for marks in self._fleet.heard(self._ended.is_set):
+                    with self._mutex:
+                        self._woken.update(marks)
+                    self._wake.set()
+            except HomeError as error:
+                log.warning("other servers are not heard: %s; trying again", error)
+            self._ended.wait(AGAIN)
 
     def _count(self) -> None:
         """Tells the database what was asked here, and learns what was asked elsewhere."""
@@ -342,8 +422,9 @@ class ManyHomes:
     def stop(self) -> None:
         self._ended.set()
         self._wake.set()
-        if self._thread is not None:
-            self._thread.join(timeout=10)
+        for thread in self._threads:
+            if thread.is_alive():
+                thread.join(timeout=10)
         self._count()
         for served in self._open():
             self._close(served)

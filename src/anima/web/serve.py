@@ -27,6 +27,7 @@ from anima.web.chores import CHORES
 from anima.web.guard import RateLimits
 from anima.web.homes import ManyHomes, OneHome
 from anima.web.tokens import Keyring
+from anima.web.waking import Waking
 
 if TYPE_CHECKING:
     from anima.home.folders import Fleet
@@ -162,7 +163,8 @@ def fleet_app(fleet: Fleet, env: Mapping[str, str], how: Fleetwise, *, mcp: Moun
         most_bytes=how.most_bytes,
         left=left,
     )
-    beside = [(homes.start, homes.stop)]
+    waking = Waking(homes, fleet)
+    beside = [(homes.start, homes.stop), (waking.start, waking.stop)]
     return app_of(homes, limits=limits, clock=now, beside=beside, mcp=mcp, url=how.url)
 
 

@@ -7,13 +7,14 @@ and take away for one tenant. A role that could pass over row policies is refuse
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from anima.errors import BadArguments
+from anima.errors import BadArguments, Damaged
 from anima.store.rows.homes import engine_at
 from anima.store.rows.transaction import HomeRows, LostConnection, Transaction
 
+_CHANNEL, _MARKS = "anima", 200  # of one message, which has fewer than 8,000 bytes
 _FOUND = "tenant tenant_name is_suspended id agent kind name scope sender access made expires".split()
 _ADD = """
     select anima.credential_add(%(id)s, %(agent)s, %(kind)s, %(name)s, %(scope)s, %(sender)s, %(access)s, %(expires)s,
@@ -92,6 +93,39 @@ class Fleet:
     def was_shown(self, tenant: int, pass_id: str, face: str) -> bool:
         sql = "select 1 from anima.shown where tenant = %(tenant)s and pass = %(id)s and face = %(face)s"
         return bool(HomeRows(self._engine, tenant, 0).ask(sql, id=pass_id, face=face))
+
+    # -- between servers ------------------------------------------------------------------------------------------------
+
+    def wake(self, tenant: int, agent: str, seconds: float, *, anew: bool = False) -> None:
+        """A home is looked at so many seconds from now at the latest; with `anew`, then and no earlier."""
+        rows = HomeRows(self._engine, tenant, 0)
+        with rows.transaction():
+            rows.tell("select anima.wake(%(agent)s, %(seconds)s, %(anew)s)", agent=agent, seconds=seconds, anew=anew)
+
+    def woken(self, most: int, seconds: float) -> list[tuple[int, str, str]]:
+        """Homes whose time has come, as tenant, its name, and agent; no other server is given them for so many seconds."""
+        with self._engine.connection() as db, self._engine.translated(Transaction(db)):
+            return [*db.execute("select * from anima.woken(%s, %s)", (most, seconds)).fetchall()]
+
+    def tell(self, marks: Iterable[str]) -> None:
+        """Tells every server that something happened in homes, by marks that say nothing to anybody else."""
+        told = sorted(marks)
+        for at in range(0, len(told), _MARKS):
+            self._ask("select pg_notify(%s, %s)", (_CHANNEL, " ".join(told[at : at + _MARKS])))
+
+    def heard(self, is_over: Callable[[], bool]) -> Iterator[list[str]]:
+        """What servers tell, as it comes, over a connection of its own. Through a pooler that shares connections between
+        transactions nothing is heard; whoever listens looks by themselves, too. Raises Damaged."""
+        import psycopg
+
+        try:
+            with psycopg.connect(self.address, autocommit=True, connect_timeout=10) as db:
+                db.execute(f"listen {_CHANNEL}")
+                while not is_over():
+                    for said in db.notifies(timeout=1.0):
+                        yield said.payload.split()
+        except psycopg.Error as error:
+            raise Damaged(f"{self.name} cannot be listened to: {type(error).__name__}") from None
 
     def _ask(self, statement: str, given: tuple[Any, ...]) -> tuple[Any, ...] | None:
         """One row, without a tenant; once more where a connection that was kept turns out to be lost."""

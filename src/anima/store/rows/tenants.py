@@ -22,9 +22,7 @@ from anima.store.rows.schema import as_owner, bring_up
 if TYPE_CHECKING:
     from psycopg import Connection
 
-_TABLES = (
-    "home file line gone record head revision version lease made document part credential quota usage shown".split()
-)
+_TABLES = "home file line gone record head revision version lease made document part credential quota usage shown waking".split()
 _LEFT = "dead rows until the server vacuums, its log until it is recycled, and backups until they expire still hold it"
 KINDS = ("bytes", "documents", "requests", "tokens")  # of quotas; the last two are a day's
 _SHOWN = "id, agent, kind, name, scope, sender, access, made, expires"  # of a credential
