@@ -11,7 +11,7 @@ from speaking import SERVICES, choose, made, talk
 
 from anima import Home, Scope
 from anima.agent.conversation import Happening, ModelDown
-from anima.agent.messages import kept_from, thinned, weight
+from anima.agent.lodging import kept_from, thinned, weight
 from anima.sessions.replay import Turn
 from anima.testing.models import ModelServer, Received, Spoken
 

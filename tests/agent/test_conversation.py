@@ -17,7 +17,7 @@ from speaking import SERVICES, choose, made, talk
 from anima import Home, Origin, Scope
 from anima.agent import STOPPED
 from anima.agent.conversation import Conversation, Happening, ModelDown
-from anima.agent.messages import brought, messages_of
+from anima.agent.lodging import brought, messages_of
 from anima.sessions.replay import Turn
 from anima.testing.models import ModelServer, Received, Spoken
 

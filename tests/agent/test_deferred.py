@@ -19,7 +19,7 @@ from terminal import Terminal
 
 from anima import BadArguments, Home, HomeError, Origin, Proposal, Refused, Scope
 from anima.agent.conversation import Answered, Conversation, Happening
-from anima.agent.messages import messages_of
+from anima.agent.lodging import messages_of
 from anima.cli import run
 from anima.testing.models import ModelServer, Spoken
 from errand import Call, choose_script, entries, outfitted

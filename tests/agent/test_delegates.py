@@ -14,7 +14,7 @@ import pytest
 
 from anima import Home, HomeError, Scope
 from anima.agent.conversation import Conversation, Happening, ModelDown
-from anima.agent.delegates import Purse
+from anima.agent.desk import Purse
 from anima.model import Origin
 from anima.testing import Clock
 from casting import RESEARCHER, Cast, main_talk, put, send, spawn, started, talk

@@ -209,7 +209,7 @@ class Chat:
 
     def _bring(self, talk: Conversation, brought: Brought) -> None:
         """What a program brought along and what is not on record yet is text from outside; it is told once."""
-        from anima.agent.messages import brought as framed
+        from anima.agent.lodging import brought as framed
 
         known = self._on_record() if brought else set()
         for role, text in brought:

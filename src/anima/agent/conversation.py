@@ -47,11 +47,21 @@ from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import DeferredToolRequests
 from pydantic_ai.usage import RunUsage, UsageLimits
 
-from anima.agent.delegates import Calls, Delegates, Purse
-from anima.agent.desk import Desk
+from anima.agent.desk import Calls, Delegates, Desk, Purse
 from anima.agent.desk import Happening as Happening
-from anima.agent.lodging import REQUEST, SILENCE, Lodging, called, is_early, marks
-from anima.agent.messages import kept_from, messages_of, thinned, tokens_of, weight
+from anima.agent.lodging import (
+    REQUEST,
+    SILENCE,
+    Lodging,
+    called,
+    is_early,
+    kept_from,
+    marks,
+    messages_of,
+    thinned,
+    tokens_of,
+    weight,
+)
 from anima.agent.news import news_for
 from anima.errors import HomeError
 from anima.sessions.replay import Turn, clean

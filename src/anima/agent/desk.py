@@ -1,29 +1,351 @@
-"""The desk of a conversation: its calls of tools from outside, those that are made at once and those that wait for the
-owner; and of other agents (delegates), which are there too.
+"""The desk of a conversation: whom it sets to work. Other agents, its own sub-agents and its owner's other agents; and tools from
+outside, those that are called at once and those that wait for the owner.
 
-Promise: what is not on the owner's list of reading tools is carried out after the owner's yes and at no other time, once,
-in whichever process the conversation goes on; a no reaches the model with its reason, and what the person says instead is
-one. Where nobody is there to decide, the answer is no, and somebody is told.
-Not here: reaching servers (outside), the yes itself (memory), the conversation (conversation).
+Promise: a sub-agent sees what the scope SUBAGENT sees, and a peer answers from its own home, reading only, as it would
+in a group; neither is told anything of its caller's but the words handed over. What they say is text from outside to
+whoever hears it. Their tokens are their caller's; they go three deep and never in a circle; whoever is stopped stops
+those it set to work. What is not on the owner's list of reading tools is carried out after the owner's yes and at no other
+time, once, in whichever process the conversation goes on; a no reaches the model with its reason, and what the person says
+instead is one. Where nobody is there to decide, the answer is no, and somebody is told.
+Not here: pages (prompt.fields), reaching servers (outside), the yes itself (memory), what is taken in and recorded
+(sessions), a turn (conversation).
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Literal
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
 
 from anima.agent.lodging import called
-from anima.agent.outside import CALL, OutsideTool, OutsideTools
-from anima.errors import HomeBusy, Refused
+from anima.agent.outside import CALL, OutsideTool, OutsideTools, cut
+from anima.errors import BadArguments, HomeBusy, HomeError, Refused, for_a_model
+from anima.home import Home
 from anima.model import Origin, Scope
-from anima.sessions.replay import Turn
+from anima.sessions.replay import Turn, clean
+from anima.sessions.tools import Tool, allowed, tool_of
+from anima.text import read_table
 
 if TYPE_CHECKING:
-    from anima.agent.delegates import Delegates
+    from pydantic_ai.models import Model as ChatModel
+
+    from anima.prompt.fields import Subagent
     from anima.sessions.hand import OpenCall
     from anima.sessions.session import Session
+
+DEEP = 3  # who calls whom calls whom
+MOST = 8  # sub-agents of one conversation at once
+PEER_TOKENS, PEER_SECONDS = 50_000, 300.0
+TABLE: dict[str, Tool] = {name: tool_of(name, row) for name, row in read_table("agent", "agents").items()}
+_CALLS = frozenset({Scope.MAIN, Scope.CRON, Scope.HEARTBEAT})  # whose own agents there are; in a group there are none
+_BROKE_OFF = "These sub-agents ended with the program, and nobody knows how far they came; start them anew if you still need them: "
+
+
+@dataclass(eq=False, slots=True)
+class Purse:
+    """How many tokens a conversation may use, with all it sets to work. What is taken is taken from its caller's too."""
+
+    most: int = 0  # 0: as many as it needs
+    caller: Purse | None = None
+    spent: int = 0
+
+    def take(self, tokens: int) -> None:
+        self.spent += tokens
+        if self.caller is not None:
+            self.caller.take(tokens)
+
+    def short_of(self, tokens: int) -> int:
+        """The limit that so many more would break, its own or a caller's; 0 where none would."""
+        if self.most and self.spent + tokens > self.most:
+            return self.most
+        return self.caller.short_of(tokens) if self.caller is not None else 0
+
+
+class Talk(Protocol):
+    """A conversation, as far as it is needed to let another agent speak."""
+
+    async def __aenter__(self) -> Self: ...
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+    async def turn(self, text: str) -> Any: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Calls:
+    """How one conversation lets others speak: `line` is who called whom, from the first; `only` names the tools that
+    there are, and no sub-agent has others; `begun` begins a conversation in a session, `made` gives a model by its name,
+    and `notice` tells the person who looks on."""
+
+    line: tuple[str, ...]
+    only: Collection[str] | None
+    purse: Purse
+    model: ChatModel
+    made: Callable[[str], ChatModel] | None
+    begun: Callable[..., Talk]
+    notice: Callable[[str], None]
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class _Work:
+    """A sub-agent that was started. It lives until it is cancelled, breaks off, or its caller's conversation ends."""
+
+    page: Subagent
+    session: Session
+    inbox: asyncio.Queue[str] = field(default_factory=asyncio.Queue)
+    rests: asyncio.Event = field(default_factory=asyncio.Event)  # set while nothing is asked of it
+    task: asyncio.Task[None] | None = None
+    answer: str | None = None  # what it said last, until its caller hears it
+    state: str = "at work"
+
+    @property
+    def about(self) -> dict[str, Any]:
+        return {"id": self.session.id[:8], "agent": self.page.id, "state": self.state}
+
+
+class Delegates:
+    """Whom one conversation set to work. Close it."""
+
+    def __init__(self, session: Session, calls: Calls) -> None:
+        self._session, self._calls, self._works = session, calls, dict[str, _Work]()
+        self._starting = asyncio.Lock()
+        scope, is_owners = session.listener.scope, not session.listener.layer and session.access != "none"
+        is_room = len(calls.line) <= DEEP
+        self._spawns = is_room and is_owners and (scope in _CALLS or session.agent is not None)
+        is_asked = session.agent is None and len(calls.line) > 1  # by another agent, as a peer
+        may_ask = is_room and ((is_owners and scope in _CALLS) or is_asked)
+        self._peers = tuple(each for each in session.site.own.allowed_delegates if may_ask and each not in calls.line)
+
+    def tools(self) -> tuple[OutsideTool, ...]:
+        """What a model is offered here, by what there is."""
+        pages = sorted(self._session.rooms.prompts.subagents()[0]) if self._spawns else []
+        names: dict[str, Sequence[str]] = {"agent_spawn": pages, "agent_ask": self._peers}
+        without = {"agent_ask"} if not self._peers else set[str]()
+        if not pages and not self._works:
+            without |= set(TABLE) - {"agent_ask"}
+        there = (tool for tool in allowed(self._session.site, TABLE.values()) if tool.name not in without)
+        return tuple(_offered(tool, names.get(tool.name, ())) for tool in there)
+
+    async def call(self, name: str, given: Mapping[str, Any], id: str | None) -> dict[str, Any]:
+        """A call's answer, on record; whatever is wrong is a sentence."""
+        heard = self._session.outside
+        try:
+            asked = TABLE[name].checked(given)
+            work: Callable[..., Any] = getattr(self, f"_{name.removeprefix('agent_')}")
+            about, text = await work(**asked)
+        except HomeError as error:
+            about, text = {"error": for_a_model(error, root=self._session.site.store.name)}, None
+        if text is None:
+            return await asyncio.to_thread(heard.told, name, given, about, id)
+        return await asyncio.to_thread(heard.heard, name, given, cut(clean(text)), id, agent=about)
+
+    async def close(self) -> None:
+        for work in self._works.values():
+            if not work.rests.is_set():
+                self._calls.notice(f"{work.page.id} was still at work, and ended with this conversation")
+            await self._stopped(work)
+
+    def broke_off(self) -> str:
+        """What a model must know that takes this conversation up: sub-agents that a kill ended. Told once. Blocks."""
+        talks = self._session.rooms.transcripts
+        if not talks.kept or not self._spawns or not self._session.rooms.prompts.subagents()[0]:
+            return ""
+        gone = list[str]()
+        for row in talks.list():
+            if row.parent == self._session.id and not row.closed and row.id not in self._works:
+                gone.append(f"{row.source_plugin} ({row.id[:8]})")
+                with suppress(HomeError):
+                    talks.carry_on(row.id).close("its caller's program ended")
+        if not gone:
+            return ""
+        self._calls.notice(_BROKE_OFF + ", ".join(gone))
+        return _BROKE_OFF + ", ".join(gone)
+
+    # -- sub-agents -------------------------------------------------------------------------------------------------------
+
+    async def _spawn(self, *, agent: str, task: str, wait: int) -> tuple[dict[str, Any], str | None]:
+        pages = self._session.rooms.prompts.subagents()[0] if self._spawns else {}
+        if agent not in pages:
+            raise BadArguments(f"there is no sub-agent {agent[:60]!r} here; there are {', '.join(pages) or 'none'}")
+        async with self._starting:
+            await self._make_room()
+            page = _narrowed(pages[agent], self._calls.only)
+            session = await asyncio.to_thread(self._session.sub, agent=page)
+            work = self._works[session.id[:8]] = _Work(page=page, session=session)
+            work.task = asyncio.create_task(self._lives(work))
+        return await self._said(work, task, wait)
+
+    async def _make_room(self) -> None:
+        """Lets those go that rest longest, where too many live. Raises BadArguments where all of them are at work."""
+        living = [work for work in self._works.values() if work.task is not None and not work.task.done()]
+        resting = [work for work in living if work.rests.is_set() and work.answer is None]
+        for work in resting[: max(0, len(living) - MOST + 1)]:
+            living.remove(work)
+            await self._stopped(work)
+        if len(living) >= MOST:
+            raise BadArguments(f"{MOST} sub-agents are at work already; wait for one of them, or cancel it")
+
+    async def _send(self, *, id: str, text: str, wait: int) -> tuple[dict[str, Any], str | None]:
+        return await self._said(self._named(id), text, wait)
+
+    async def _list(self) -> tuple[dict[str, Any], None]:
+        pages = await asyncio.to_thread(self._session.rooms.prompts.subagents) if self._spawns else ({}, [])
+        there = [{"agent": page.id, "about": page.about} for page in pages[0].values()]
+        return {"agents": there, "started": [work.about for work in self._works.values()]}, None
+
+    async def _cancel(self, *, id: str) -> tuple[dict[str, Any], None]:
+        work = self._named(id)
+        await self._stopped(work)
+        return work.about, None
+
+    def _named(self, id: str) -> _Work:
+        if work := self._works.get(id[:8]):
+            return work
+        raise BadArguments(f"you started no sub-agent {id[:60]!r} here", hint="agent_list names those you started")
+
+    async def _said(self, work: _Work, text: str, wait: int) -> tuple[dict[str, Any], str | None]:
+        """Says something to a sub-agent and waits for what it says to that. Whoever stops waiting stops it too."""
+        if text.strip():
+            if work.task is None or work.task.done():
+                raise BadArguments(f"this sub-agent is no more: {work.state}", hint="start another with agent_spawn")
+            if work.rests.is_set():
+                work.answer = None
+            work.rests.clear()
+            work.state = "at work"
+            work.inbox.put_nowait(text)
+        try:
+            await asyncio.wait_for(work.rests.wait(), wait or 0.01)
+        except TimeoutError:
+            return work.about, None
+        except asyncio.CancelledError:
+            await self._stopped(work)
+            raise
+        answer, work.answer = work.answer, None
+        return work.about, answer
+
+    async def _lives(self, work: _Work) -> None:
+        """One sub-agent, from its first word to its end, in one task."""
+        page = work.page
+        try:
+            async with self._begun(work) as talk:
+                while True:
+                    text = await work.inbox.get()
+                    async with asyncio.timeout(page.seconds):
+                        work.answer = (await talk.turn(text)).text
+                    if work.inbox.empty():
+                        work.state = "done"
+                        work.rests.set()
+        except asyncio.CancelledError:
+            work.state = "cancelled"
+            raise
+        except TimeoutError:
+            work.state = f"broke off: it took longer than {page.seconds} seconds"
+        except HomeError as error:
+            work.state = f"broke off: {error}"
+        except Exception as error:  # whatever goes wrong in it is told to whoever called it
+            work.state = f"broke off: {type(error).__name__}"
+        finally:
+            work.rests.set()
+            work.session.close()
+
+    def _begun(self, work: _Work) -> Talk:
+        page, calls = work.page, self._calls
+        return calls.begun(
+            work.session,
+            self._model(page),
+            made=calls.made,
+            only=page.tools,
+            requests=page.requests,
+            purse=Purse(page.tokens, calls.purse),
+            line=(*calls.line, page.id),
+            heard=lambda what: calls.notice(f"{page.id}: {what.text}") if what.kind == "notice" else None,
+        )
+
+    def _model(self, page: Subagent) -> ChatModel:
+        """The model that a page names; that of its caller where there is none of this name here."""
+        calls = self._calls
+        if not page.model or calls.made is None:
+            return calls.model
+        try:
+            return calls.made(page.model)
+        except HomeError as error:
+            calls.notice(f"{page.id}: {error}; it has the model of whoever called it")
+            return calls.model
+
+    async def _stopped(self, work: _Work) -> None:
+        if work.task is not None and not work.task.done():
+            was = work.state
+            work.task.cancel()
+            await asyncio.wait({work.task})
+            work.state = "done, and gone" if was == "done" else "cancelled"  # also where it had not begun
+            work.session.close()
+
+    # -- peers ------------------------------------------------------------------------------------------------------------
+
+    async def _ask(self, *, agent: str, text: str) -> tuple[dict[str, Any], str | None]:
+        """Asks another agent once. It has a session of its own in its own home, in which it can write nothing."""
+        site, calls = self._session.site, self._calls
+        if agent in calls.line:
+            raise BadArguments(f"{agent[:60]!r} is waiting for this very answer: {' asked '.join(calls.line)}")
+        if agent not in self._peers or site.beside is None:
+            raise BadArguments(f"you may not ask {agent[:60]!r}; allowed_delegates names whom you may ask")
+        home = Home(await asyncio.to_thread(site.beside, agent=agent))
+        try:
+            if not home.is_vouched_for:
+                raise BadArguments(f"the home of {agent} is not trusted by its owner yet")
+            session = await asyncio.to_thread(
+                home.session, scope=Scope.GROUP, sender=f"agent:{site.agent}", access="ro", model=self._session.model
+            )
+            session.taint(Origin.PEER)
+            said = await self._asked(session, agent, text)
+        finally:
+            await asyncio.to_thread(home.close)
+        return {"agent": agent}, said
+
+    async def _asked(self, session: Session, agent: str, text: str) -> str:
+        calls = self._calls
+        talk = calls.begun(
+            session,
+            calls.model,
+            made=calls.made,
+            attended=False,
+            purse=Purse(PEER_TOKENS, calls.purse),
+            line=(*calls.line, agent),
+            heard=lambda what: None,
+        )
+        try:
+            async with asyncio.timeout(PEER_SECONDS), talk:
+                return str((await talk.turn(text)).text)
+        except TimeoutError:
+            raise BadArguments(f"{agent} did not answer in {PEER_SECONDS:.0f} seconds") from None
+        except HomeError:
+            raise
+        except Exception as error:  # whatever goes wrong in it is told to whoever asked
+            raise BadArguments(f"{agent} broke off: {type(error).__name__}") from error
+        finally:
+            session.close()
+
+
+def _narrowed(page: Subagent, only: Collection[str] | None) -> Subagent:
+    """A sub-agent without the tools that its caller does not have."""
+    if only is None:
+        return page
+    return replace(page, tools=tuple(only if page.tools is None else (name for name in page.tools if name in only)))
+
+
+def _offered(tool: Tool, names: Sequence[str]) -> OutsideTool:
+    """A tool as a model is told of it, with the agents that there are."""
+    schema = tool.schema()
+    if names:
+        schema["properties"]["agent"] = replace(tool.arguments[0], one_of=tuple(names)).schema()
+    return OutsideTool(name=tool.name, server="", tool=tool.name, about=tool.about, schema=schema, asks=False)
+
+
+# -- the desk of a conversation -----------------------------------------------------------------------------------------
+
 
 ALONE = frozenset({Scope.CRON, Scope.HEARTBEAT, Scope.SUBAGENT})  # where nobody looks on
 INSTEAD = "the person did not answer this and went on with what they say next"

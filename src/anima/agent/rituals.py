@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic_ai.toolsets import FunctionToolset
 
 from anima.agent.conversation import Conversation, ModelDown
-from anima.agent.messages import tokens_of
+from anima.agent.lodging import tokens_of
 from anima.agent.models import Models
 from anima.agent.schedule import (
     ROUTINES,

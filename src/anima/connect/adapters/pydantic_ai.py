@@ -17,7 +17,7 @@ with needed("pydantic-ai", "pydantic-ai"):
     from pydantic_ai.messages import ModelMessage
 
     from anima.agent.lodging import Lodging as Lodging
-    from anima.agent.messages import messages_of
+    from anima.agent.lodging import messages_of
 
 
 def past(session: Session) -> list[ModelMessage]:
