@@ -14,10 +14,9 @@ import jsonschema
 import pytest
 import yaml
 
-from anima.connect.bundle import bundle, extension
-from anima.connect.events import EVENTS
+from anima.connect import EVENTS
 from anima.connect.hosts import HOSTS
-from anima.connect.wiring import SKILLS, Wiring, skill
+from anima.connect.wiring import SKILLS, Wiring, bundle, extension, skill
 
 WIRING = Wiring(
     program=("/opt/anima/bin/anima",), home="/home/ana/aria", config="/home/ana/.config/anima", agent="Aria", env={}

@@ -17,8 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anima import Home, Scope
-from anima.connect import recall
-from anima.connect.events import EVENTS, MOST, envelope, fitting, report_of, takes
+from anima.connect import EVENTS, MOST, envelope, fitting, recall, report_of, takes
 from anima.connect.hook import MOST_IN
 from anima.search.field import UNIT, hash_of
 from connecting import ID, Connected

@@ -16,8 +16,7 @@ import pytest
 from anima import Home, Origin, Scope
 from anima.connect.connections import contact_of, silent_hosts
 from anima.connect.hosts import HOSTS
-from anima.connect.joining import Joining
-from anima.connect.settle import conversation, spool_of
+from anima.connect.settle import Joining, conversation, spool_of
 from anima.connect.spool import ancestors
 from anima.connect.transcripts import is_own, said_in
 from connecting import ID, Connected, assistant, called, result, user

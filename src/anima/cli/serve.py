@@ -422,8 +422,8 @@ def mcp(
 
 def _joining(home: Home, host: str) -> Join:
     """How requests find the session of the host's own conversation."""
-    from anima.connect.events import EVENTS
-    from anima.connect.joining import Joining
+    from anima.connect import EVENTS
+    from anima.connect.settle import Joining
 
     if host not in EVENTS:
         raise BadArguments(f"there is no host {host!r} with hooks; there are {', '.join(EVENTS)}")

@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from anima.connect.change import Step, kept_of, make, planned, taken_back
-from anima.connect.host import Host
-from anima.connect.hosts import HOSTS
+from anima.connect.hosts import HOSTS, Host
 from anima.connect.spool import Spool
 from anima.connect.wiring import Wiring
 from anima.errors import BadArguments, Refused

@@ -16,7 +16,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import FrameType
 
-from anima.connect.events import EVENTS, MOST, Report, envelope, fitting, parsed, report_of, takes
+from anima.connect import EVENTS, MOST, Report, envelope, fitting, parsed, report_of, takes
 from anima.connect.spool import Spool, is_agents_shell
 
 MOST_IN = 16 << 20  # bytes of a host's report; what is longer is none

@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from anima.connect.events import ID, Report
+from anima.connect import ID, Report
 
 # What agents' shells have in their environment, and whose it is. A hook of these hosts is started by a shell of the host's.
 _MARKS = {"CLAUDECODE": "claude-code", "CODEX_THREAD_ID": "codex", "GEMINI_CLI": "gemini", "CURSOR_AGENT": "cursor"}

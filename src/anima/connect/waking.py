@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import replace
 
 from anima import Home, HomeError, Runtime, Scope
-from anima.connect.events import Report, fitting
+from anima.connect import Report, fitting
 
 FILES = (6_000, 3_000, 2_000, 1_400, 900, 500)  # characters of one file, tried in turn
 _STABLE = 0.6  # of the room, at most, for what stays the same

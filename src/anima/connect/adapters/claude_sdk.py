@@ -19,8 +19,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from anima import Session, Tool
+from anima.connect import report_of
 from anima.connect.adapters import Lodger, needed, parsed
-from anima.connect.events import report_of
 from anima.connect.transcripts import is_own, said_in
 from anima.errors import NotFound
 from anima.model import Origin
