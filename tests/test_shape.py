@@ -15,7 +15,7 @@ import shape
 
 CEILINGS = {
     "(top)": 1_940,
-    "agent": 3_410,
+    "agent": 3_390,
     "backup": 2_260,
     "cli": 4_880,
     "connect": 4_680,

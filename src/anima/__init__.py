@@ -68,8 +68,8 @@ if TYPE_CHECKING:
     from anima.sessions.session import Session as Session
     from anima.sessions.tools import Tool as Tool
     from anima.store.git import Revision as Revision
+    from anima.store.outside import Snapshot as Snapshot
     from anima.store.overlay import overlay as overlay
-    from anima.store.shelf import Snapshot as Snapshot
     from anima.text import highlight as highlight
     from anima.text.diff import merge as merge
     from anima.text.diff import unified as unified
@@ -109,7 +109,7 @@ _HOMES = {
     "anima.backup.snapshot": "verify_archive",
     "anima.sessions.session": "Session",
     "anima.store.overlay": "overlay",
-    "anima.store.shelf": "Snapshot",
+    "anima.store.outside": "Snapshot",
     "anima.text.markdown": "front_matter_end lines_of sections",
     "anima.text.diff": "merge unified",
     "anima.text": "highlight",

@@ -48,8 +48,8 @@ from anima.cli import run
 from anima.model import File
 from anima.store.census import refusal
 from anima.store.folder import Folder
+from anima.store.outside import Shelf
 from anima.store.private import Machine
-from anima.store.shelf import Shelf
 from anima.store.whole import FolderWhole
 from anima.testing import Clock
 from owning import as_owner

@@ -25,7 +25,7 @@ from anima.errors import Damaged, Refused, printable, refuse_newer
 from anima.model import MAX_PATH, File
 from anima.store import Whole
 from anima.store.census import LATEST, check_names
-from anima.store.shelf import Reads
+from anima.store.outside import Reads
 
 FORMAT = 1
 MANIFEST, INSIDE = "manifest.json", "home/"

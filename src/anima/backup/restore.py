@@ -33,10 +33,9 @@ from anima.model import File, fold, is_address
 from anima.store import Store, Swapping, Whole
 from anima.store.census import MACHINERY, REPOSITORIES, path_of_state
 from anima.store.edits import Heads
-from anima.store.outside import expanded
+from anima.store.outside import Shelf, Snapshot, expanded, open_archive
 from anima.store.place import make_home_folder
 from anima.store.revision import Note, without_text
-from anima.store.shelf import Shelf, Snapshot, open_archive
 from anima.store.whole import MAX_BYTES, FolderWhole
 from anima.text.phrases import loose
 

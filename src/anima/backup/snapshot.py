@@ -23,12 +23,12 @@ from anima.errors import BadArguments, Damaged, HomeError, NotFound
 from anima.ledger import Key
 from anima.site import Site
 from anima.store import Whole
-from anima.store.outside import expanded
-from anima.store.shelf import (
+from anima.store.outside import (
     ENDING,
     Shelf,
     Snapshot,
     checked_label,
+    expanded,
     is_sealed,
     name_of,
     open_archive,

@@ -94,7 +94,7 @@ def migrate(
     home stays as it is."""
     from anima.backup.restore import compared, follows
     from anima.backup.snapshot import put
-    from anima.store.shelf import Shelf
+    from anima.store.outside import Shelf
 
     same: Any = {"clock": clock or now, "env": os.environ if env is None else env}
     with Home.open(source, **same) as old:

@@ -1,8 +1,9 @@
-"""Files outside a home: an export as it is written, and a file that is read back.
+"""Files outside a home: an export as it is written, a file that is read back, and archives, sealed with age or not.
 
-Promise: an export appears under its name whole or not at all; nothing that stands there is overwritten; it is for its
-owner alone (0700 and 0600, and 0700 for what can be run) where the disk knows of modes. A file is read only if it is a
-regular one, without waiting. Not here: what is exported (backup).
+Promise: an export or an archive appears under its name whole or not at all, an archive once it was read back; nothing that
+stands there is overwritten; both are for their owner alone (0700 and 0600, and 0700 for what can be run) where the disk
+knows of modes. A file is read only if it is a regular one, without waiting. What is sealed, any age program opens, and it is
+read as a stream: no clear copy touches the disk. Not here: what is exported, what is in an archive, and which ones go (backup).
 """
 
 from __future__ import annotations
@@ -13,13 +14,16 @@ import re
 import secrets
 import shutil
 import stat
-from collections.abc import Iterable, Iterator
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import IO, BinaryIO
+from typing import IO, Any, BinaryIO, Protocol
 
-from anima.errors import BadArguments, BadText, Damaged, NoSuchHome, Refused, printable
-from anima.store.folder import Folder, give_mode, why, write_all
+from anima.errors import BadArguments, BadText, Damaged, MissingExtra, NoSuchHome, NotFound, Refused, printable
+from anima.store.folder import MACHINE, Folder, as_damage, give_mode, why, write_all
 from anima.store.lock import flock
 from anima.store.safe_open import held, open_beneath
 
@@ -173,3 +177,251 @@ def _explained(target: Path) -> Iterator[None]:
 def sync_folder(folder: str | Path) -> None:
     with held(os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)) as fd:
         os.fsync(fd)
+
+
+# -- archives, and sealing them -----------------------------------------------------------------------------------------
+
+
+ENDING = ".age"
+_MARKS = (b"age-encryption.org/", b"-----BEGIN AGE ENCRYPTED FILE-----")
+_NAME = re.compile(
+    r"(?P<time>\d{8}T\d{6}Z)-(?:(?P<label>[a-z0-9][a-z0-9-]{0,39})-)?(?P<digest>[0-9a-f]{12})\.tar\.gz(?P<sealed>\.age)?\Z"
+)
+_LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?\Z")
+_PLAIN = os.O_NOFOLLOW | os.O_CLOEXEC
+_STAMP = "%Y%m%dT%H%M%SZ"
+
+
+class Reads(Protocol):
+    """Something bytes can be read from, a few at a time."""
+
+    def read(self, size: int, /) -> bytes: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """An archive of a home, as its name tells of it. `fresh` is False when nothing had changed since it was taken."""
+
+    path: str
+    time: datetime
+    label: str
+    digest: str  # the first twelve characters of its manifest's
+    size: int
+    sealed: bool
+    fresh: bool = True
+    files: int | None = None  # None where nobody looked inside
+    left_out: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def name(self) -> str:
+        return os.path.basename(self.path)
+
+
+def name_of(time: datetime, label: str, digest: str, *, sealed: bool) -> str:
+    stamp = time.astimezone(UTC).strftime(_STAMP)
+    return "-".join(filter(None, (stamp, label, digest[:12]))) + ".tar.gz" + (".age" if sealed else "")
+
+
+def checked_label(label: str) -> str:
+    if label and not _LABEL.match(label):
+        raise BadArguments(f"{label!r} cannot be a label: small letters, digits and dashes, 40 at most")
+    return label
+
+
+def snapshot_at(path: str) -> Snapshot | None:
+    """What stands at a path, if its name is one that archives are given."""
+    found = _NAME.match(os.path.basename(path))
+    try:
+        seen = os.lstat(path)
+        time = datetime.strptime(found["time"], _STAMP).replace(tzinfo=UTC) if found else None
+    except (OSError, ValueError):
+        return None
+    if found is None or time is None or not stat.S_ISREG(seen.st_mode):
+        return None
+    return Snapshot(
+        path=path,
+        time=time,
+        label=found["label"] or "",
+        digest=found["digest"],
+        size=seen.st_size,
+        sealed=bool(found["sealed"]),
+    )
+
+
+class Shelf:
+    """One folder of archives. It is made with the first of them."""
+
+    def __init__(self, folder: str) -> None:
+        self.folder = folder
+
+    def all(self) -> list[Snapshot]:
+        """Every archive that is here, the newest first. Behind a link there are none: they are somebody else's."""
+        try:
+            names = os.listdir(self.folder) if self._is_folder() else []
+        except OSError:
+            return []
+        found = (snapshot_at(os.path.join(self.folder, name)) for name in names)
+        return sorted((kept for kept in found if kept), key=lambda kept: (kept.time, kept.name), reverse=True)
+
+    def put(self, name: str, write: Callable[[BinaryIO], None], *, only_new: bool = False) -> str:
+        """Has an archive written, and gives it its name; gives its path. Raises Damaged, or Refused with `only_new`."""
+        target = os.path.join(self.folder, name)
+        with as_damage("the snapshot cannot be written", "; nothing was changed"):
+            try:
+                os.makedirs(self.folder, mode=0o700, exist_ok=True)
+                if not self._is_folder():
+                    name = os.path.basename(self.folder)
+                    raise Damaged(f"{name} is a link where a folder of snapshots must be; nothing was changed")
+                self._sweep()
+                if only_new and os.path.lexists(target):
+                    raise FileExistsError
+                with written_file(target, only_new=only_new) as out:
+                    write(out)
+            except FileExistsError:
+                said = f"{target}: there is a file of that name, and it is not overwritten"
+                raise Refused(said, rule="overwrite") from None
+        return target
+
+    def remove(self, kept: Snapshot) -> None:
+        with as_damage(f"{kept.name} cannot be removed"), suppress(FileNotFoundError):
+            os.unlink(kept.path)
+            sync_folder(self.folder)
+
+    def _is_folder(self) -> bool:
+        """No link is followed, neither here nor at a home's `.anima`; above a folder of their choice the owner may have some."""
+        above = os.path.dirname(self.folder)
+        own = [self.folder, above] if os.path.basename(above) == MACHINE else [self.folder]
+        return all(stat.S_ISDIR(os.lstat(folder).st_mode) for folder in own)
+
+    def _sweep(self) -> None:
+        """Removes what a process that was killed left of an archive."""
+        for name in filter(PART.match, os.listdir(self.folder)):
+            path = os.path.join(self.folder, name)
+            with suppress(OSError), held(os.open(path, os.O_RDONLY | os.O_NONBLOCK | _PLAIN)) as fd:
+                if flock(fd):  # else it is being written
+                    os.unlink(path)
+
+
+# -- reading one, sealed or not ----------------------------------------------------------------------------------------------
+
+
+def _pyrage() -> Any:
+    try:
+        import pyrage  # type: ignore[import-untyped]
+    except ModuleNotFoundError:
+        raise MissingExtra("age", "a sealed snapshot") from None
+    return pyrage
+
+
+def is_sealed(path: str | Path) -> bool:
+    """Whether a file is sealed by age. Raises NotFound or Damaged."""
+    with _opened(path) as raw:
+        return raw.read(64).startswith(_MARKS)
+
+
+@contextmanager
+def _opened(path: str | Path) -> Iterator[BinaryIO]:
+    with as_damage(f"{path}: cannot be read"):
+        try:
+            raw = open(path, "rb", buffering=0)
+        except FileNotFoundError:
+            hint = "anima snapshot list names those of a home"
+            raise NotFound(f"{path}: there is no such snapshot", hint=hint) from None
+        with raw:
+            yield raw
+
+
+@contextmanager
+def open_archive(path: str | Path, *, identities: Sequence[str | Path] = ()) -> Iterator[Reads]:
+    """An archive's own bytes. Raises Refused when it is sealed and no key given opens it."""
+    if not is_sealed(path):
+        with _opened(path) as raw:
+            yield raw
+        return
+    if not identities:
+        raise Refused(
+            f"{path}: this snapshot is sealed",
+            rule="sealed",
+            hint="give --identity FILE; one that is sealed by a passphrase is opened with age",
+        )
+    keys = [_identity(each) for each in identities]
+    with _opened(path) as raw, _Unsealing(raw, keys) as found:
+        yield found
+
+
+class _Unsealing:
+    """Bytes that a thread unseals while they are read."""
+
+    def __init__(self, raw: BinaryIO, keys: Sequence[Any]) -> None:
+        self._raw, self._keys, self._pyrage = raw, keys, _pyrage()
+        self._wrong: BaseException | None = None
+
+    def __enter__(self) -> _Unsealing:
+        out, into = os.pipe()
+        self._out, self._into = open(out, "rb"), open(into, "wb", buffering=0)
+        self._thread = threading.Thread(target=self._work, name="anima-unsealing", daemon=True)
+        self._thread.start()
+        return self
+
+    def _work(self) -> None:
+        try:
+            with self._into:
+                self._pyrage.decrypt_io(self._raw, self._into, self._keys)
+        except BaseException as error:  # it is raised where the bytes are read
+            self._wrong = error
+
+    def read(self, size: int) -> bytes:
+        if data := self._out.read(size):
+            return data
+        self._thread.join()
+        if self._wrong is not None:
+            raise _locked(self._wrong) from None
+        return b""
+
+    def __exit__(self, *_: object) -> None:
+        self._out.close()  # a thread that still writes ends with it
+        self._thread.join()
+
+
+def _locked(error: BaseException) -> Exception:
+    if isinstance(error, OSError):
+        return Damaged(f"the sealed snapshot is damaged: {printable(str(error))}")
+    return Refused(
+        "this key does not open the snapshot",
+        rule="sealed",
+        hint="give the one it was sealed with; if you did, the file is damaged",
+    )
+
+
+# -- sealing ----------------------------------------------------------------------------------------------------------------
+
+
+def seal(clear: BinaryIO, sealed: BinaryIO, *, recipients: Sequence[str]) -> None:
+    """Seals what a file holds from its start on into another."""
+    clear.seek(0)
+    _pyrage().encrypt_io(clear, sealed, [recipient_of(each) for each in recipients])
+
+
+def recipient_of(text: str) -> Any:
+    """Whom a snapshot is sealed for. Raises BadArguments for nobody, MissingExtra where age is not installed."""
+    pyrage = _pyrage()
+    kind = pyrage.ssh if text.startswith("ssh-") else pyrage.x25519
+    try:
+        return kind.Recipient.from_str(text.strip())
+    except pyrage.RecipientError:
+        hint = "give age1… or a public key of ssh"
+        raise BadArguments(f"{printable(text)} is no recipient of age's", hint=hint) from None
+
+
+def _identity(path: str | Path) -> Any:
+    """The key in a file: of age-keygen, or of ssh."""
+    pyrage = _pyrage()
+    with _opened(os.path.expanduser(path)) as raw:
+        data = raw.read(2**20) or b""
+    try:
+        if b"PRIVATE KEY" in data:
+            return pyrage.ssh.Identity.from_buffer(data)
+        lines = [line.strip() for line in data.decode().splitlines()]
+        return pyrage.x25519.Identity.from_str(next(line for line in lines if line.startswith("AGE-SECRET-KEY-")))
+    except (pyrage.IdentityError, UnicodeDecodeError, StopIteration):
+        raise BadArguments(f"{path}: there is no key of age or ssh in it") from None
