@@ -18,7 +18,7 @@ CEILINGS = {
     "agent": 3_390,
     "backup": 2_260,
     "cli": 4_880,
-    "connect": 4_680,
+    "connect": 4_540,
     "dream": 2_860,
     "forget": 940,
     "gate": 2_520,
@@ -30,9 +30,9 @@ CEILINGS = {
     "prompt": 1_800,
     "search": 4_280,
     "sessions": 4_760,
-    "store": 9_190,
+    "store": 9_170,
     "testing": 2_520,
-    "text": 3_190,
+    "text": 3_180,
     "upkeep": 1_710,
     "web": 5_710,
 }
@@ -54,7 +54,7 @@ def test_no_package_grows(package: str) -> None:
 
 
 def test_the_ceilings_together_are_no_higher_than_the_source_was() -> None:
-    assert WHOLE <= 60_470  # 52,000 is what it should be; rooms, stores and a channel came since
+    assert WHOLE <= 60_280  # 52,000 is what it should be; rooms, stores and a channel came since
 
 
 # What should be there and is not yet: lines, modules and the chain are larger than they should be, and may only fall.
