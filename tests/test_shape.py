@@ -58,7 +58,7 @@ def test_the_ceilings_together_are_no_higher_than_the_source_was() -> None:
 
 
 # What should be there and is not yet: lines, modules and the chain are larger than they should be, and may only fall.
-STILL = {"lines of Python": WHOLE, "lines of the spine": 24_110, "modules": 235, "longest chain of imports": 25}
+STILL = {"lines of Python": WHOLE, "lines of the spine": 24_090, "modules": 217, "longest chain of imports": 24}
 
 
 def test_every_other_figure_is_what_it_should_be() -> None:
