@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
+import os
 import shutil
+import signal
 import sqlite3
+import subprocess
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -27,6 +32,7 @@ from anima.errors import (
     StaleWrite,
 )
 from anima.model import Actor, DocPath, Origin, digest_of
+from anima.store.rows.sqlite import OneFile
 from anima.testing.store_contract import add
 
 KINDS = ["folder", "file", pytest.param("postgres", marks=pytest.mark.long)]
@@ -472,6 +478,110 @@ def test_a_batch_that_was_cut_short_is_finished_before_anything_is_read(tmp_path
         assert home.read("AGENTS.md").text == before
         home.append("AGENTS.md", "- after\n")
         assert home.read("AGENTS.md").text == f"{before}- after\n" and home.past.audit().ok
+
+
+# -- others write, and are killed at it --------------------------------------------------------------------------------------
+
+ELSEWHERE = """
+import sys
+from anima import Home, overlay
+with Home.open(overlay(sys.argv[1], sys.argv[2], isolation="user", user="ana")) as home:
+    print("open", flush=True)
+    for line in sys.stdin:
+        verb, path, *text = line.split()
+        getattr(home, verb)(path, *(f"- {word}\\n" for word in text))
+        print("done", flush=True)
+"""
+
+
+def test_what_another_process_writes_above_is_read_at_once(upper: str, template: Path) -> None:
+    words = [sys.executable, "-c", ELSEWHERE, upper, str(template)]
+    with opened(upper, template) as home, subprocess.Popen(words, stdin=-1, stdout=-1, text=True) as other:
+        assert other.stdin is not None and other.stdout is not None and other.stdout.readline() == "open\n"
+
+        def elsewhere(line: str) -> None:
+            assert other.stdin is not None and other.stdout is not None
+            print(line, file=other.stdin, flush=True)
+            assert other.stdout.readline() == "done\n"
+
+        for number, path in enumerate(("AGENTS.md", "knowledge/prices.md", "knowledge/new.md")):
+            for _ in range(3):  # what is not there is known after the first time
+                assert f"word{number}" not in _said(lambda: home.read(path).text)  # noqa: B023
+            elsewhere(f"write {path} word{number}")
+            assert home.read(path).text == f"- word{number}\n" and home.exists(path) and path in paths(home)
+            elsewhere(f"append {path} more")
+            assert home.read(path).text == f"- word{number}\n- more\n"
+            elsewhere(f"delete {path}")
+            with pytest.raises(NoSuchDocument):
+                home.read(path)
+        other.stdin.close()
+        assert other.wait() == 0
+
+
+@pytest.mark.parametrize("kind", ["folder", "file"])
+def test_a_writer_that_is_killed_at_any_step_leaves_the_old_text_or_the_new_one(
+    kind: str, tmp_path: Path, template: Path
+) -> None:
+    """Also between a document and its record: the text is then ended or taken back, and is never the template's by mistake."""
+    before = (template / "AGENTS.md").read_text()
+    found = []
+    for step in itertools.count(1):
+        upper = f"file:{tmp_path}/{step}.db" if kind == "file" else str(tmp_path / str(step))
+        with opened(upper, template) as home:
+            home.write("MEMORY.md", "# Memory\n\n- Ana is allergic to nuts\n")
+        is_killed = written_and_killed(upper, template, step)
+        with opened(upper, template) as home:
+            found.append(home.read("AGENTS.md").text)
+            assert found[-1] in (before, f"{before}- after\n") and "allergic" in home.read("MEMORY.md").text
+            assert home.past.audit().ok
+        if not is_killed:
+            break
+    assert found[0] == before and found[-1] != before and len(found) > 5
+
+
+def written_and_killed(upper: str, template: Path, step: int) -> bool:
+    """Adds a line above, in a process that is killed before its n-th write, rename, link or statement; whether it was."""
+    if (child := os.fork()) == 0:
+        with opened(upper, template) as home:
+            left = itertools.count(step, -1)
+
+            def counted(do: Callable[..., object]) -> Callable[..., object]:
+                def counts(*given: object, **more: object) -> object:
+                    if next(left) <= 1:
+                        os.kill(os.getpid(), signal.SIGKILL)
+                    return do(*given, **more)
+
+                return counts
+
+            for name in ("write", "rename", "replace", "link", "unlink"):
+                setattr(os, name, counted(getattr(os, name)))
+            OneFile.run = counted(OneFile.run)  # type: ignore[method-assign, assignment]
+            home.append("AGENTS.md", "- after\n")
+            os._exit(0)
+    return os.waitpid(child, 0)[1] != 0
+
+
+def test_a_file_that_a_killed_writer_left_in_the_middle_is_put_right_before_it_is_believed(
+    tmp_path: Path, template: Path
+) -> None:
+    with opened(f"file:{tmp_path}/u.db", template) as home:
+        home.write("MEMORY.md", "# Memory\n\n- Ana is allergic to nuts\n")
+        for _ in range(3):
+            home.read("AGENTS.md")
+        spilling = f"""
+import os, sqlite3
+db = sqlite3.connect({str(tmp_path / "u.db")!r}, isolation_level=None)
+for each in ("pragma cache_size = 1", "pragma cache_spill = 1", "begin immediate", "delete from line", "delete from file"):
+    db.execute(each)
+db.execute("create table x as select randomblob(4000) from (with recursive n(i) as (select 1 union all select i + 1 from n "
+           "where i < 300) select i from n)")
+os._exit(9)
+"""
+        assert subprocess.run([sys.executable, "-c", spilling]).returncode == 9
+        assert (tmp_path / "u.db-journal").exists()
+        assert "one sentence" in home.read("AGENTS.md").text and "allergic" in home.read("MEMORY.md").text
+        home.write("AGENTS.md", "# Mine\n")
+        assert home.read("AGENTS.md").text == "# Mine\n"
 
 
 def test_a_template_that_went_away_is_said(tmp_path: Path, template: Path) -> None:

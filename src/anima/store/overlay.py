@@ -136,12 +136,39 @@ class Layers:
         return self._routes[key]
 
 
+class _Above:
+    """Where an upper layer in a database may have a document: what it does not name, that layer surely lacks. It follows the
+    layer's revision, so whoever writes there is noticed, and a layer that cannot be asked is an error."""
+
+    def __init__(self, store: Any, gone: Callable[[], Callable[[DocPath], bool]]) -> None:
+        self._store, self._ever, self._mutex = store, gone, threading.Lock()
+        self._at: object = None
+        self._since, self._names = "-1", set[str]()
+        self.gone: Callable[[DocPath], bool] = lambda path: False
+
+    def lacks(self, path: DocPath) -> bool:
+        if not path.is_markdown or "." in path.parent or path.key in self._names:
+            return False  # logs have no revision, and a document may stand where a folder would
+        with self._mutex:
+            if (now := self._store.documents.revision()) != self._at:
+                self._since, changed = self._store.changed(self._since)
+                for each in changed:
+                    parts = fold(each).split("/")
+                    self._names.update("/".join(parts[:n]) for n in range(1, len(parts) + 1))
+                self.gone = self._ever()
+                # Only if nothing went on meanwhile: a number may have been of what was taken back.
+                self._at = now if self._store.documents.revision() == now else None
+        return path.key not in self._names
+
+
 class OverlayDocuments:
     """The documents of both layers as one reader sees them. `gone` tells whether the upper layer ever held a document,
     which then is never the lower's."""
 
-    def __init__(self, upper: Any, layers: Layers, gone: Callable[[], Callable[[DocPath], bool]]) -> None:
-        self._upper, self._layers, self._gone = upper, layers, gone
+    def __init__(
+        self, upper: Any, layers: Layers, gone: Callable[[], Callable[[DocPath], bool]], held: _Above | None = None
+    ) -> None:
+        self._upper, self._layers, self._gone, self._held = upper, layers, gone, held
         self.name, self.identity = upper.name, upper.identity
         self._absent: dict[str, Marks] = {}  # what the upper layer's folders were when it had nothing at a path
 
@@ -159,6 +186,8 @@ class OverlayDocuments:
 
     def _lacks(self, path: DocPath) -> bool:
         """Whether the upper layer surely has nothing at a path: its folders are as they were when it had not."""
+        if self._held is not None:
+            return self._held.lacks(path)
         key = path.key
         while key and key not in self._absent:
             key = key.rpartition("/")[0]
@@ -166,6 +195,11 @@ class OverlayDocuments:
             if self._upper.signature(folder) != mark:
                 return False
         return bool(key)
+
+    def _under(self, path: DocPath) -> Documents | None:
+        """What `_below` answers for a path that the upper layer surely lacks."""
+        layer, gone = self._layers.at(path.key), self._held.gone if self._held is not None else self._gone()
+        return layer.documents if layer and not gone(path) else None
 
     def _marks(self, path: DocPath) -> tuple[str, Marks] | None:
         """The first folder on the way to a path that the upper layer lacks, or the path, and the folders above it as they
@@ -182,17 +216,19 @@ class OverlayDocuments:
 
     def _either(self, path: str, ask: Callable[[Any, str], Any]) -> Any:
         """What the upper layer answers for a path as it is spelt, else the lower; None where neither has it."""
+        checked = DocPath.parse(path)
+        if self._lacks(checked):
+            below = self._under(checked)
+            return ask(below, below.actual(checked) or path) if below else None
         if (found := ask(self._upper, path)) is not None:
             return found
-        checked = DocPath.parse(path)
         if self._upper.actual(checked) is not None or (below := self._below(checked)) is None:
             return None
         return ask(below, below.actual(checked) or path)
 
     def read(self, path: DocPath) -> Document:
         if self._lacks(path):
-            layer = self._layers.at(path.key)
-            below = layer.documents if layer and not self._gone()(path) else None
+            below = self._under(path)
         else:
             with suppress(NoSuchDocument):
                 return self._upper.read(path)  # type: ignore[no-any-return]
@@ -215,8 +251,9 @@ class OverlayDocuments:
         return actual is not None and self.kind_of(actual) == "file"
 
     def actual(self, path: DocPath) -> str | None:
-        found: str | None = None if self._lacks(path) else self._upper.actual(path)
-        if found is None and (below := self._below(path)) is not None:
+        lacks = self._lacks(path)
+        found: str | None = None if lacks else self._upper.actual(path)
+        if found is None and (below := self._under(path) if lacks else self._below(path)) is not None:
             found = below.actual(path)
             if found is not None and below.kind_of(found) == "folder" and not self._seen_below(found):
                 return None
@@ -344,7 +381,8 @@ class OverlayStore:
     def __init__(self, upper: Store, layers: Layers) -> None:
         self.upper, self.layers = upper, layers
         self._known: tuple[int, Callable[[DocPath], bool]] = (-1, lambda path: False)  # at this size of the ledger
-        self.documents = OverlayDocuments(upper.documents, layers, self._gone)
+        held = _Above(upper, self._gone) if hasattr(upper.documents, "revision") else None
+        self.documents = OverlayDocuments(upper.documents, layers, self._gone, held)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.upper, name)

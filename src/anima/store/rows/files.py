@@ -51,7 +51,7 @@ class FileRows:
     """Every file of one home. What writes is called within a transaction."""
 
     def __init__(self, rows: HomeRows) -> None:
-        self._rows = rows
+        self._rows, self.revision = rows, rows.revision
 
     def look(self, path: str) -> Found | None:
         sql = "select path, size, mode, time, was || '.' || version from anima.file where [own] and key = %(key)s"
@@ -139,7 +139,7 @@ class RowDocuments:
     """The documents of one home in the database. `name` and `identity` are the home's."""
 
     def __init__(self, files: FileRows, *, name: str, identity: str) -> None:
-        self._files, self.name, self.identity = files, name, identity
+        self._files, self.name, self.identity, self.revision = files, name, identity, files.revision
 
     def read(self, path: DocPath) -> Document:
         found, data = self._found(path, MAX_BYTES)

@@ -144,6 +144,9 @@ class PostgresDatabase:
             db.execute("commit")
         return self.rows(found)
 
+    def pulse(self) -> None:
+        """Nothing: whatever another server wrote is known by asking."""
+
     def begin(self, db: Connection[Any], tenant: int, patience: float | None) -> None:
         db.execute("begin")
         db.execute(f"set local app.tenant to '{tenant}'")

@@ -83,7 +83,7 @@ class OneFile:
         self.path, self.name = path, f"file:{path}"
         self._is, self._free, self._mutex = mark_of(path), list[sqlite3.Connection](), threading.RLock()
         self.mark = str(self._is[1]) if self._is else ""
-        self._moment = 0
+        self._moment, self._head = 0, -1
         with self.connection() as db, self.translated(Transaction(db)):
             self._bring_up(db)
 
@@ -111,11 +111,31 @@ class OneFile:
     def tenant(self, name: str) -> int:
         return 1
 
+    def pulse(self) -> tuple[int, ...] | None:
+        """SQLite's own count of commits in the head of the file, with its time and size; None where the head does not count.
+        Asking SQLite for it takes five times as long. The file is never closed: that would end this process's locks on it."""
+        found = self._there()
+        try:
+            if self._head < 0:
+                self._head = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC)
+            head = os.pread(self._head, 10, 18)
+        except OSError as error:
+            raise Damaged(f"{self.name} cannot be read: {error.strerror}") from None
+        return (int.from_bytes(head[6:]), found.st_mtime_ns, found.st_size) if head[:2] == b"\1\1" else None
+
+    def _there(self) -> os.stat_result:
+        try:
+            found = os.stat(self.path)
+            if (found.st_dev, found.st_ino) == self._is:
+                return found
+            what = "is another file than the one that was opened"
+        except OSError:
+            what = "was taken away"
+        raise Damaged(f"{self.name} {what}; nothing was written", hint="put it back, and open the home again")
+
     @contextmanager
     def connection(self) -> Iterator[sqlite3.Connection]:
-        if mark_of(self.path) != self._is:
-            what = "was taken away" if mark_of(self.path) is None else "is another file than the one that was opened"
-            raise Damaged(f"{self.name} {what}; nothing was written", hint="put it back, and open the home again")
+        self._there()
         with self._mutex:
             db = self._free.pop() if self._free else None
         try:
@@ -241,6 +261,9 @@ class Replica(OneFile):
     def connection(self) -> Iterator[Any]:
         with self._mutex:
             yield self._db
+
+    def pulse(self) -> None:
+        """Nothing: its one connection writes, too."""
 
     def run(self, db: Any, statement: str, given: Mapping[str, Any]) -> Any:
         told, names = _told(statement)

@@ -28,6 +28,7 @@ from anima.errors import (
     HomeBusy,
     HomeError,
     NoSuchDocument,
+    NoSuchHome,
     Refused,
     StaleWrite,
 )
@@ -479,7 +480,8 @@ class RowStore:
             select 0, path from anima.file where [own] and is_document and version > %(since)s::bigint union all
             select 0, path from anima.gone where [own] and version > %(since)s::bigint
         """
-        rows = self.rows.ask(sql, since=since)
+        if not (rows := self.rows.ask(sql, since=since)):
+            raise NoSuchHome(f"{self.name}: this home is gone")
         mark = str(max(version for version, _ in rows))
         return mark, tuple(sorted({path for _, path in rows if path})) if since is not None else None
 

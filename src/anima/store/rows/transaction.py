@@ -64,6 +64,10 @@ class Engine(Protocol):
         """The rows of a statement in a transaction of its own; `large` where they have many bytes."""
         ...
 
+    def pulse(self) -> object:
+        """What is another whenever anything was committed, by whomever; None where only a statement tells."""
+        ...
+
     def begin(self, db: Any, tenant: int, patience: float | None) -> None: ...
     def locked(self, held: Transaction, row: Callable[[], Row | None], patience: float) -> Row | None: ...
     def sending(self, db: Any) -> AbstractContextManager[None]: ...
@@ -105,6 +109,16 @@ class HomeRows:
     def one(self, statement: str, **given: Any) -> tuple[Any, ...] | None:
         found = self.ask(statement, **given)
         return found[0] if found else None
+
+    def revision(self) -> object:
+        """What is another whenever a document or the ledger changed, whoever changed it; within a transaction, always."""
+        if self.held is not None:
+            return object()
+        if (pulse := self.engine.pulse()) is not None:
+            return pulse
+        if (found := self.one("select version, records, bytes, epoch from anima.home where [own]")) is None:
+            raise NoSuchHome(f"{self.engine.name}: this home is gone")
+        return found
 
     def tell(self, statement: str, **given: Any) -> None:
         """Sends a statement in this thread's transaction; what becomes of it is known at its end."""
