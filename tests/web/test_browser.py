@@ -328,7 +328,10 @@ def test_a_no_and_a_token_taken_back_are_said_to_be_done(visit: Visit, standing:
     page = visit.come_in(at="/inbox")
     one = wished(standing, token)["proposal"]
     expect(page.locator(f"#{one} [data-act=approve]")).to_be_enabled()
-    page.keyboard.press("d")  # about what stands beside the list; it need not be chosen first
+    page.keyboard.press("a")  # who somebody is gets its yes once it is chosen: this chooses
+    expect(page.locator(f"#row-{one}")).to_be_focused()
+    page.locator("#main").focus()
+    page.keyboard.press("d")  # about what stands beside the list; a no need not be chosen first
     expect(page.locator("#said")).to_have_text("Denied; nothing was written.")
     made = standing.anima("token", "make", "--name", "spare")["id"]
     page.goto(standing.url + "/settings")

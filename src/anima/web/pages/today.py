@@ -68,7 +68,7 @@ def told_of(here: Served, revisions: Iterable[Revision]) -> Iterator[dict[str, A
 def _subject(revision: Revision) -> str:
     """What a revision did that wrote no line of memory, in words where its own are those of the engine."""
     if revision.paths and all("unreviewed/" in path for path in revision.paths):
-        return "Noted for your review, or reviewed"
+        return "Noted for your review" if revision.actor == "agent" else "What was noted was reviewed"
     words = {"seed": "The pages of a new home", "sweep": "The diary of a night"}
     return words.get(revision.subject.partition(" ")[0]) or revision.subject.partition(": session ")[0]
 

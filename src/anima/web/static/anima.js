@@ -455,11 +455,13 @@
   }
 
   // A key decides only about what is chosen and seen: the card around the focus, or what stands beside the list. What came
-  // there this very moment is not seen yet, and its button says so.
+  // there this very moment is not seen yet, and its button says so; what is decided by itself gets its yes once it is chosen.
   function chosen(name) {
     const near = document.activeElement, row = near.closest("[data-list] .entry"), detail = $("#detail");
     const beside = detail && !detail.ariaBusy && (!row || detail.dataset.id === row.dataset.id) && $(".card, .noted", detail);
-    const one = near.closest(".card[data-id], .noted") || beside && beside.checkVisibility() && (row || !$("[data-act=approve]:disabled", beside)) && beside;
+    const alone = name === "approve" && $('[data-list] .entry[aria-current="true"]:is(.identity, .forget, .call, .warned)');
+    const first = !alone && beside && !$("[data-act=approve]:disabled", beside);
+    const one = near.closest(".card[data-id], .noted") || beside && beside.checkVisibility() && (row || first) && beside;
     if (one) act(name, one); else if (row) choose(row).catch((error) => say(error.message)); else step(1);
   }
 
