@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from anima import Home, restore
 from anima.cli import run
 from anima.home.folders import fleet
 from anima.store.rows.fleet import Fleet
@@ -116,6 +118,36 @@ def test_the_application_reads_no_table_of_credentials_and_reaches_no_other_tena
             db.execute(statement)
     assert [each["id"] for each in asked.credentials(mine["tenant"], "main")] == [mine["id"]]
     assert not asked.drop_credential(mine["tenant"], theirs["id"], "main") and found(asked, theirs["token"])
+
+
+def test_a_tenant_is_exported_whole_and_erased_from_every_table(
+    cluster: Cluster, owner: Owner, asked: Fleet, sealed: str, tmp_path: Path
+) -> None:
+    token = owner.token()
+    for agent in ("main", "users/ana"):
+        with Home.create(cluster.application, tenant=owner.tenant, agent=agent) as home:
+            home.write("a.md", f"- {agent} keeps bees\n")
+    row = found(asked, token["token"])
+    assert row is not None
+    asked.count(row["tenant"], {"requests": 3})
+    asked.wake(row["tenant"], "main", 60)
+    asked.note_shown(row["tenant"], token["id"], "face")
+    owner("quota", owner.tenant, "--bytes", "1000000")
+    made = owner("export", owner.tenant, str(tmp_path / "out"))
+    assert len(made) == 2
+    restore(made[1]["path"], tmp_path / "again")
+    with Home.open(tmp_path / "again") as again:
+        assert "keeps bees" in again.read("a.md").text and again.past.audit().ok
+    assert "no table has one left" in owner("erase", owner.tenant, "--yes")["said"]
+    with psycopg.connect(cluster.owner) as db:
+        sql = (
+            "select table_name from information_schema.columns where table_schema = 'anima' and column_name = 'tenant'"
+        )
+        tables = [each[0] for each in db.execute(sql).fetchall()]
+        assert len(tables) > 16
+        for table in tables:
+            sql = f"select count(*) from anima.{table} where tenant = %s"
+            assert db.execute(sql, (row["tenant"],)).fetchone() == (0,), table
 
 
 def test_a_tenant_that_is_erased_has_no_token_left_and_others_have_theirs(

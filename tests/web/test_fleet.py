@@ -270,6 +270,32 @@ def test_a_line_of_the_log_holds_no_text_of_a_memory(
         assert word not in "\n".join(lines)
 
 
+def test_a_span_is_a_route_with_its_tenant_and_holds_no_text_of_a_memory(front: Front, two: tuple[str, str]) -> None:
+    exported = pytest.importorskip("opentelemetry.sdk.trace.export.in_memory_span_exporter").InMemorySpanExporter()
+    from opentelemetry import trace
+    from opentelemetry.sdk.trace import TracerProvider
+    from opentelemetry.sdk.trace.export import SimpleSpanProcessor
+
+    from anima.web import telemetry
+
+    provider = TracerProvider()
+    provider.add_span_processor(SimpleSpanProcessor(exported))
+    trace.set_tracer_provider(provider)  # as whoever runs a server might, for all that is in it
+    telemetry.follow(provider)
+    try:
+        parent = {"traceparent": f"00-{'a' * 32}-{'b' * 16}-01"}
+        front.owner(two[0]).get("/api/v1/files/secret.md", headers=parent)
+        front.owner(two[0]).get("/api/v1/search", params={"q": "bees", "scope": "main"})
+        front.owner(two[0]).get("/api/v1/files/no-such-page.md")
+    finally:
+        telemetry._tracers.clear()
+    spans = exported.get_finished_spans()
+    assert [each.attributes["http.response.status_code"] for each in spans] == [200, 200, 404]
+    assert spans[0].name == "GET /api/v1/files/{path:path}" and format(spans[0].context.trace_id, "x") == "a" * 32
+    told = "".join(each.to_json() for each in spans)
+    assert not [word for word in ("bees", "secret", "no-such", two[0]) if word in told]
+
+
 def test_a_role_that_could_pass_over_the_policies_is_not_served(
     cluster: Cluster, sealed: str, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -1,9 +1,9 @@
-"""The command for whoever runs a database of homes: tenant (create, list, show, suspend, resume, erase, quota, token)."""
+"""The command for whoever runs a database of homes: tenant (create, list, show, suspend, resume, export, erase, quota, token)."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +12,7 @@ import click
 from anima.cli.command import Number, Reply, argument, command, flag, option
 from anima.cli.show import console, counted, flat, need_person, plain, say, table, whisper
 from anima.errors import BadArguments
-from anima.home.folders import tenants
+from anima.home.folders import export_tenant, tenants
 from anima.model import Access, Scope
 
 if TYPE_CHECKING:
@@ -21,14 +21,14 @@ if TYPE_CHECKING:
 _LISTED, _WITHOUT_ID = ("token", "list"), ("create", "list")
 _TODAY = dict.fromkeys(("requests", "tokens"), " today")
 RIGHTS: dict[str, Access] = {"owner": "rw", "write": "rw", "read": "ro"}
-_ACTIONS = "create list show suspend resume erase quota token".split()
+_ACTIONS = "create list show suspend resume export erase quota token".split()
 _KINDS = ("bytes", "documents", "requests", "tokens")
 
 
 @command(
-    argument("action", help="create, list, show, suspend, resume, erase, quota or token."),
+    argument("action", help="create, list, show, suspend, resume, export, erase, quota or token."),
     argument("name", default=None, help="The tenant; list takes none. Of token: create, list, rotate or revoke."),
-    argument("whose", default=None, help="Of token: the tenant."),
+    argument("whose", default=None, help="Of token: the tenant. Of export: the folder."),
     argument("id", default=None, help="Of token rotate and revoke: the token."),
     option("--home", metavar="ADDRESS", help="The database, as its owner. Default: DATABASE_URL."),
     flag("--yes", help="Erase: do not ask."),
@@ -55,6 +55,7 @@ def tenant(
     anima tenant create acme --home postgresql://postgres@db/anima
     anima tenant list
     anima tenant suspend acme       nobody opens a home of theirs, until resume
+    anima tenant export acme /srv/acme
     anima tenant erase acme --yes
     anima tenant quota acme --bytes 100000000 --requests 50000
     anima tenant token create acme --called ana
@@ -70,20 +71,12 @@ def tenant(
     if action not in _ACTIONS or (name is None) != (action == "list"):
         raise BadArguments("a tenant is named, or all are listed", hint=f"one of {', '.join(_ACTIONS)}")
     if action in ("list", "show") or name is None:
-        found = known.all() if name is None else [known.show(name)]
-
-        def show() -> None:
-            drawn = table("tenant", "made", "suspended", "agents", "rows", "bytes")
-            for each in found:
-                dates = (f"{each.made:%Y-%m-%d}", f"{each.suspended:%Y-%m-%d}" if each.suspended else "")
-                drawn.add_row(
-                    flat(each.name), *dates, flat(", ".join(each.agents)), f"{each.rows:,}", f"{each.bytes:,}"
-                )
-            console().print(drawn)
-            for kind, (used, most) in found[0].usage.items() if name is not None else ():
-                say(f"{kind:<10} {used:>15,}{f' of {most:,}' if most is not None else ''}{_TODAY.get(kind, '')}")
-
-        return Reply(found, show)
+        return _shown(known.all() if name is None else [known.show(name)], is_one=name is not None)
+    if action == "export":
+        if whose is None:
+            raise BadArguments("export to which folder?", hint=f"anima tenant export {flat(name)} FOLDER")
+        made = export_tenant(address, name, whose)
+        return Reply(made, [f"{flat(each.path)}  {each.size:,} bytes" for each in made] or "no home of theirs")
     if action == "quota":
         quotas = {kind: asked[kind] for kind in _KINDS if asked[kind] is not None}
         if not quotas:
@@ -105,6 +98,19 @@ def tenant(
         known.suspend(name, again=action == "resume")
         told = f"{flat(name)} is {'suspended' if action == 'suspend' else 'open again'}"
     return Reply({"tenant": name, "action": action, "said": told}, told)
+
+
+def _shown(found: Sequence[Any], *, is_one: bool) -> Reply:
+    def show() -> None:
+        drawn = table("tenant", "made", "suspended", "agents", "rows", "bytes")
+        for each in found:
+            dates = (f"{each.made:%Y-%m-%d}", f"{each.suspended:%Y-%m-%d}" if each.suspended else "")
+            drawn.add_row(flat(each.name), *dates, flat(", ".join(each.agents)), f"{each.rows:,}", f"{each.bytes:,}")
+        console().print(drawn)
+        for kind, (used, most) in found[0].usage.items() if is_one else ():
+            say(f"{kind:<10} {used:>15,}{f' of {most:,}' if most is not None else ''}{_TODAY.get(kind, '')}")
+
+    return Reply(found, show)
 
 
 # -- tokens ----------------------------------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
 from anima.config import Config, load
 from anima.errors import Damaged, HomeError, NoSuchHome
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from anima.backup.snapshot import Snapshots
     from anima.store.rows.fleet import Fleet as Fleet
     from anima.store.rows.tenants import Tenants as Tenants
+    from anima.store.shelf import Snapshot
     from anima.upkeep.doctor import Health
 
 
@@ -134,6 +136,25 @@ def tenants(address: str) -> Tenants:
     from anima.store.rows.tenants import Tenants
 
     return Tenants(address)
+
+
+def export_tenant(
+    address: str,
+    name: str,
+    folder: str | Path,
+    *,
+    clock: Callable[[], datetime] | None = None,
+    env: Mapping[str, str] | None = None,
+) -> list[Snapshot]:
+    """An archive of every home of a tenant, of its agent's name: documents, conversations, ledger and history. For whoever
+    owns the database; homes are opened as the application's role."""
+    role = f"{'&' if '?' in address else '?'}options=-c%20role%3Danima_app"
+    opened, made = address.partition("#")[0] + role, []
+    Path(folder).mkdir(mode=0o700, parents=True, exist_ok=True)
+    for agent in tenants(address).show(name).agents:
+        with Home.open(opened, tenant=name, agent=agent, clock=clock, env=env) as home:
+            made.append(home.snapshots.take(to=Path(folder) / f"{quote(agent, safe='')}.tar.gz"))
+    return made
 
 
 def fleet(address: str) -> Fleet:

@@ -1,4 +1,4 @@
-"""A PostgreSQL server of one's own, for tests: started without a password, a port or a system user, and gone afterwards.
+"""A PostgreSQL server of one's own, for tests and for `make up STORE=postgres`: without a password, a port or a system user.
 
 Promise: it listens on a socket in its own folder alone; as root it runs in a user namespace of its own, so nothing outside
 its folder is made or given another mode. Several processes that name one folder share one server. Looks for binaries in
@@ -14,6 +14,7 @@ import secrets
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from pathlib import Path
@@ -22,6 +23,7 @@ from urllib.parse import urlsplit, urlunsplit
 from anima.errors import Damaged, MissingExtra
 
 DATABASE = "postgres"
+PORT = 4747
 _TRIES = 50
 
 
@@ -109,3 +111,33 @@ def new_tenant(address: str) -> str:
     with psycopg.connect(address, autocommit=True) as db:
         db.execute("insert into anima.tenant(name) values(%s)", (name,))
     return name
+
+
+def up(folder: str | Path) -> int:
+    """Starts the server of a folder, which keeps what it has, and serves the homes in it until a signal comes."""
+    place = Path(folder).absolute()
+    owner = server(place)
+    try:
+        address, key = prepare(owner), place / "key"
+        if not key.exists():
+            key.touch(mode=0o600)
+            key.write_text(secrets.token_hex(32))
+        env = {**os.environ, "ANIMA_KEY": key.read_text()}
+        anima = [sys.executable, "-m", "anima.cli"]
+        own = ["--home", owner, "--as-owner"]
+        subprocess.run([*anima, "tenant", "create", "home", *own], check=True, stdout=subprocess.DEVNULL)
+        made = ["tenant", "token", "create", "home", "--called", "make up", "--days", "1", *own]
+        token = subprocess.run([*anima, *made], check=True, capture_output=True, text=True).stdout.strip()
+        sys.stdout.write(f"Open:  http://127.0.0.1:{PORT}/login#{token}\n")
+        sys.stdout.flush()
+        words = ["serve", "--database", address, "--port", str(PORT), "--drain", "0"]
+        with subprocess.Popen([*anima, *words], env=env) as serving:
+            for name in (signal.SIGINT, signal.SIGTERM):
+                signal.signal(name, lambda number, frame: serving.send_signal(signal.SIGTERM))
+            return serving.wait()
+    finally:
+        stop(place)
+
+
+if __name__ == "__main__":
+    raise SystemExit(up(sys.argv[1]))

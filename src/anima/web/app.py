@@ -36,6 +36,9 @@ from anima.web.tokens import Keyring
 
 HERE = Path(__file__).parent
 THREADS = 12  # more only wait for each other, and each keeps memory of its own
+# Of requests the framework may tell how many there are and how long they take; its traces and logs would hold paths,
+# queries and messages of errors, whoever listens in the environment.
+_TOLD: Any = {"tracing": False, "operation_spans": False, "logs": False, "auto_configure": False}
 PROBLEMS = (400, 401, 403, 404, 405, 412, 413, 415, 421, 423, 429, 500, 501)
 
 
@@ -87,6 +90,7 @@ def app_of(
         openapi_url="/api/v1/openapi.json",
         docs_url=None,
         redoc_url=None,
+        telemetry=_TOLD,
         lifespan=_living(beside, mcp),
     )
     drawing = Drawing(clock, pages.all_pages(), cookie=homes.cookie, hosted=isinstance(homes, ManyHomes))

@@ -29,6 +29,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from anima.errors import HomeError
 from anima.web.logs import log_request
 from anima.web.problems import nothing_there, of_error, problem, unknown
+from anima.web.telemetry import span
 from anima.web.tokens import Pass, Tickets
 
 log = logging.getLogger("anima.web")
@@ -248,14 +249,14 @@ class Guard:
 def _logged(scope: Scope, status: int, seconds: float) -> None:
     """A request by the pattern of its route: an address can hold words of a memory."""
     who, route = scope.get("state", {}).get("who"), getattr(scope.get("route"), "path", None)
-    log_request(
-        method=scope["method"],
-        route=route or ("/mcp" if _under(scope["path"], "/mcp") else None),
-        status=status,
-        ms=round(seconds * 1000, 1),
-        tenant=getattr(who, "tenant", None),
-        credential=who.id if who else None,
-    )
+    about = {
+        "method": scope["method"],
+        "route": route or ("/mcp" if _under(scope["path"], "/mcp") else None),
+        "status": status,
+        "tenant": getattr(who, "tenant", None),
+    }
+    log_request(**about, ms=round(seconds * 1000, 1), credential=who.id if who else None)
+    span(about, Headers(scope=scope), seconds)
 
 
 def who_of(scope: Scope) -> Pass:

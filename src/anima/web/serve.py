@@ -26,6 +26,7 @@ from anima.web.app import Mounted, app_of, create_app
 from anima.web.chores import CHORES
 from anima.web.guard import RateLimits
 from anima.web.homes import ManyHomes, OneHome
+from anima.web.telemetry import export
 from anima.web.tokens import Keyring
 from anima.web.waking import Waking
 
@@ -165,6 +166,7 @@ def fleet_app(fleet: Fleet, env: Mapping[str, str], how: Fleetwise, *, mcp: Moun
     )
     waking = Waking(homes, fleet)
     beside = [(homes.start, homes.stop), (waking.start, waking.stop)]
+    beside.append((lambda: None, export(env, held=homes.count)))
     return app_of(homes, limits=limits, clock=now, beside=beside, mcp=mcp, url=how.url)
 
 

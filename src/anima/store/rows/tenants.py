@@ -1,7 +1,7 @@
 """The tenants of a database, for whoever owns it: made, listed, suspended and erased; their tokens and quotas.
 
 Promise: what is done here needs the owner's role, which serves no home. Erasing deletes every row of a tenant in one
-transaction and then counts what is left in every table; what dead rows, the write-ahead log and backups still hold is the
+transaction and then looks into every table that the database has for one; what dead rows, the write-ahead log and backups still hold is the
 server's, and said. Of a token only the digest is kept; one that is rotated keeps its id, since what came in with it stays
 known by that, and with one that is revoked goes all that was made with it. Not here: homes (homes), tables (schema), what
 a server asks (fleet).
@@ -22,8 +22,14 @@ from anima.store.rows.schema import as_owner, bring_up
 if TYPE_CHECKING:
     from psycopg import Connection
 
-_TABLES = "home file line gone record head revision version lease made document part credential quota usage shown waking".split()
-_LEFT = "dead rows until the server vacuums, its log until it is recycled, and backups until they expire still hold it"
+_TABLES = """
+    select c.relname from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attname = 'tenant'
+    where c.relnamespace = 'anima'::regnamespace and c.relkind in ('r', 'p') and c.relname != 'tenant' order by 1
+"""
+_LEFT = (
+    "dead rows until the server vacuums, its log up to {} until that is recycled or archived no more, and backups until they "
+    "expire still hold it"
+)
 KINDS = ("bytes", "documents", "requests", "tokens")  # of quotas; the last two are a day's
 _SHOWN = "id, agent, kind, name, scope, sender, access, made, expires"  # of a credential
 
@@ -78,13 +84,14 @@ class Tenants:
         with self._owning() as db:
             number = self._number(db, name)
             with as_owner(db, number):
-                own = f"from anima.{{}} where tenant = {number}"
-                gone = sum(db.execute(f"delete {own.format(table)}").rowcount for table in _TABLES)
-                left = [table for table in _TABLES if db.execute(f"select 1 {own.format(table)} limit 1").fetchone()]
+                own, tables = f"from anima.{{}} where tenant = {number}", _tables(db)
+                gone = sum(db.execute(f"delete {own.format(table)}").rowcount for table in tables)
+                left = [table for table in tables if db.execute(f"select 1 {own.format(table)} limit 1").fetchone()]
                 if left:
                     raise Damaged(f"{name} still has rows in {', '.join(left)}; nothing was erased")
                 db.execute("delete from anima.tenant where tenant = %s", (number,))
-        return gone, _LEFT
+            at = next(iter(db.execute("select pg_current_wal_lsn()").fetchone() or ("now",)))
+        return gone, _LEFT.format(at)
 
     def set_quota(self, name: str, quotas: Mapping[str, int]) -> None:
         """How much a tenant may have or do of each kind; 0 is as much as it likes."""
@@ -148,7 +155,7 @@ class Tenants:
         with as_owner(db, number):
             agents = tuple(row[0] for row in db.execute("select agent from anima.home order by agent").fetchall())
             rows = bytes = 0
-            for table in _TABLES:
+            for table in _tables(db):
                 sql = f"select count(*), coalesce(sum(pg_column_size(each)), 0) from anima.{table} as each where tenant = %s"
                 found = db.execute(sql, (number,)).fetchone() or (0, 0)
                 rows, bytes = rows + int(found[0]), bytes + int(found[1])
@@ -178,6 +185,11 @@ class Tenants:
             said = (str(error).strip().splitlines() or [""])[0]
             hint = "tenants are made by whoever owns the database, who may make roles or has anima_owner"
             raise Damaged(f"{self.name}: {said}", hint=hint) from None
+
+
+def _tables(db: Connection[Any]) -> list[str]:
+    """Every table that has rows of tenants: none that comes later is forgotten."""
+    return [row[0] for row in db.execute(_TABLES).fetchall()]
 
 
 def _no_token(id: str) -> NotFound:
