@@ -3,7 +3,7 @@
 Promise: the transcript is the record. Every request is made from entries, so that a conversation goes on after a kill as
 it would have gone on without. Before a cut what matters is written down; without a summary nothing is cut; a request
 that overflows is made again once, after a cut. Stopping a turn keeps what was said.
-Not here: how it looks (cli), the hooks into pydantic-ai (lodging), the wordings of what is cut (messages).
+Not here: how it looks (cli), the hooks into pydantic-ai, and the wordings of what is cut (lodging).
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Promise: choice and keys stand in the user's own configuration (`models.json`, 0600), never in a home, so that a home
 somebody else made names no model and no address. A key belongs to one address and is sent nowhere else, whatever the
 environment says of addresses; one that is found in the environment is offered and used only when the user chose its
-service. Without a choice `practice` answers. Not here: what is said to a model (talk), the practice model (practice).
+service. Without a choice `practice` answers. Not here: what is said to a model (conversation), the practice model (practice).
 """
 
 from __future__ import annotations

@@ -8,7 +8,7 @@ down before a cut and at the end; doing it again, also after a crash, writes not
 conversation are one session as far as it can be known which that is: by what the host says with a call, else by the process
 that started both, else by what the host told the server at its start. Where no hook ever reported of it, there is nothing to
 join, and that is written down, for the owner to be told.
-Not here: reading reports (the package) and transcripts (transcripts), the protocol (mcp).
+Not here: reading reports (connect) and transcripts (transcripts), the protocol (mcp).
 """
 
 from __future__ import annotations

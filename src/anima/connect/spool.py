@@ -3,7 +3,7 @@
 Promise: they lie in the user's own configuration, beside a home's tokens, never in the home or in a project: no folder
 that an agent is shown can put a word among them. Adding a report is one write under a lock; whoever works through them
 takes the whole file at once, and a report that comes meanwhile is in the next. Light: standard library alone.
-Not here: what reports mean (events), and what becomes of them (settle).
+Not here: what reports mean (connect), and what becomes of them (settle).
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Promise: whatever the file table says, configuration and hidden names are closed
 identity file. A flow rule becomes active by what a session takes in, and stays. A policy that exists holds only rules
 that make sense; an `allow` speaks only where it names everything that would otherwise hold the change back. A glob has
 `*` and `?` inside a name and `**` for any number of folders; its time grows with pattern times path, never faster. No
-sentence holds text of a document. Pure. Not here: when a built-in rule speaks (judge), which flows are active (sessions).
+sentence holds text of a document. Pure. Not here: when a built-in rule speaks (gate), which flows are active (sessions).
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Promise: each table follows that system's own description; a row says what differs from the usual one, and every title
 that a dialect draws is a border no data can fake. `detect` looks at names only, says why, and answers `anima` for a
-folder that fits none. Not here: reading a folder; what a row means (table).
+folder that fits none. Not here: reading a folder; what a row means (layout).
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Promise: a yes is bound to what was seen and judged again before anything is wri
 not carried out twice; a proposal that cannot be read can still be denied; what is decided only by itself is said in one
 place. An unreviewed entry that is kept moves to its destination in one change, one that is dropped is gone, and both can
 be taken back. Looking begins nothing.
-Not here: how a proposal is kept (proposals) and an entry (unreviewed), and how either is made (write).
+Not here: how a proposal is kept (memory) and an entry (unreviewed), and how either is made (write).
 """
 
 from __future__ import annotations

@@ -3,7 +3,7 @@
 Promise: rows visible to the listener → read → drop what scope, section mark or user layer hides → privacy filter → fit
 → draw, from what stands in the store now. A file that cannot be read becomes a row of the manifest, never an error.
 A Prompts lives as long as its Home and is safe to share by threads.
-Not here: the filter that runs last (privacy), how a prompt is fitted (compose), who may see what (layout.listener).
+Not here: the filter that runs last, and how a prompt is fitted (prompt), who may see what (layout.listener).
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Promise: every line that tells something belongs to a unit; litter does not (`is
 a table, are the trail of what is below them). A unit's lines are exact and never cross a label's border; several units
 may share one long line, cut at sentences. Linear time on any text. Units come in parts of some dozens; cutting can begin
 again at any part, and gives what cutting the whole would have given.
-Not here: words (`words`), and who may see a line (the caller's labels).
+Not here: words (`text`), and who may see a line (the caller's labels).
 """
 
 from __future__ import annotations

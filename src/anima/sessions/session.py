@@ -5,7 +5,7 @@ the road with its session's taint. What was said is on the disk before `log` ret
 written down before the context is cut. A key or a chat type that is not understood is GROUP, a channel narrows a scope
 and never widens it, and no agent speaks in the place of another. Both are safe to share by threads.
 Not here: what it has read (hand), tools (tools, calls), how a flush is done (flush), what was said (transcripts),
-what a session key says (routing).
+what a session key says (sessions).
 """
 
 from __future__ import annotations
