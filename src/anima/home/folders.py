@@ -27,9 +27,9 @@ from anima.store.overlay import upper_of
 if TYPE_CHECKING:
     from anima.backup.restore import Migration, Restoration
     from anima.backup.snapshot import Snapshots
+    from anima.store.outside import Snapshot
     from anima.store.rows.fleet import Fleet as Fleet
     from anima.store.rows.tenants import Tenants as Tenants
-    from anima.store.shelf import Snapshot
     from anima.upkeep.doctor import Health
 
 
