@@ -19,6 +19,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from anima.config import OTHERS_WORDS
 from anima.errors import BadArguments, HomeError, NoSuchDocument, Refused, StaleWrite
 from anima.ledger import Key, Ledger
 from anima.ledger.provenance import OWNERS, Provenance, Source
@@ -30,7 +31,7 @@ Marks = tuple[tuple[str, object], ...]
 _NOWHERE: Marks = ()
 ISOLATIONS = ("session", "user", "agent", "global")
 # Other people's words, which nobody's template hands on unless a route says so.
-_OWN = dict.fromkeys(("sessions", "agents", "users", "groups", "unreviewed"))
+_OWN = dict.fromkeys(OTHERS_WORDS)
 _FOLDED = ("intent", "done", "failed", "outside", "found", "format")
 _STRANGERS = Source(actor=Actor.OUTSIDE, origin=Origin.PEER)  # what stands in a template that nobody vouched for
 _NEVER = datetime.min.replace(tzinfo=UTC)  # nothing is added to what lies below

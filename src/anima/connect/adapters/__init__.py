@@ -39,6 +39,7 @@ class Lodger:
         self._kept_of = talks.kept_of
         past = talks.read(session.id, limit=_ALL).entries if talks.kept and talks.has(session.id) else ()
         self._known = {turn.message_id for turn in past if turn.call is None}
+        self._texts = {turn.content for turn in past if turn.call is None}
         self.calls = Counter[tuple[str | None, str | None]](
             (turn.name, turn.content) for turn in past if turn.call is not None
         )
@@ -49,13 +50,19 @@ class Lodger:
         self._known.add(id)
         return not is_known
 
+    def knows(self, text: str, id: str | None = None) -> bool:
+        """Whether these words are on record; with an id, also where nothing else has it."""
+        return not text.strip() or text in self._texts or (id is not None and id not in self._known)
+
     def owner(self, text: str, id: str | None = None) -> None:
         """What the owner, or whoever the session is with, says."""
         if self.is_new(id) and text.strip():
+            self._texts.add(text)
             self.session.log("user", text, message_id=id)
 
     def model(self, text: str, id: str | None = None) -> None:
         if self.is_new(id) and text.strip():
+            self._texts.add(text)
             self.session.log("assistant", text, message_id=id)
 
     def other(self, name: str, text: str, id: str | None = None) -> None:

@@ -163,8 +163,8 @@ class LodgedStore(BaseStore):
         return found
 
     def _take(self, message: BaseMessage, id: str, *, ours: bool = False) -> None:
-        """Takes in a message that is new. What is not the owner's or the model's is known by who says it and what, too: an
-        id that was seen proves nothing."""
+        """Takes in a message that is new. An id that was seen proves nothing: an answer that was not `heard`, and other words
+        under an id of the owner's, are from outside, and known by who says them and what."""
         text = message.content if isinstance(message.content, str) else str(message.text)
         who = message.name or message.type
         exact = f"{who} {id} {_digest(message)}"
@@ -175,9 +175,9 @@ class LodgedStore(BaseStore):
         if isinstance(message, ToolMessage):
             if self._lodger.is_new(exact):
                 self._lodger.outside(message.name or "tool", {}, text, message.tool_call_id)
-        elif isinstance(message, AIMessage) and (ours or not message.name):
+        elif isinstance(message, AIMessage) and (ours or (not message.name and self._lodger.knows(text))):
             self._lodger.model(text, exact if message.name else id)
-        elif isinstance(message, HumanMessage) and not message.name:
+        elif isinstance(message, HumanMessage) and not message.name and self._lodger.knows(text, id):
             self._lodger.owner(text, id)
         else:
             self._lodger.other(who, text, exact)
