@@ -14,7 +14,7 @@ import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
@@ -24,7 +24,9 @@ from anima import Home
 from anima.agent.rituals import Rituals
 from anima.agent.schedule import Ran
 from anima.cli import run
+from anima.home import now
 from anima.home.folders import fleet
+from anima.model import Scope
 from anima.store.rows.fleet import Fleet
 from anima.store.rows.tenants import Tenants
 from anima.web.guard import KEY
@@ -53,9 +55,6 @@ class Front:
         return TestClient(self.app, base_url=BASE, headers=headers, follow_redirects=False)
 
     def token(self, tenant: str, kind: Any = "owner", **about: Any) -> tuple[str, str]:
-        from anima.home import now
-        from anima.model import Scope
-
         scope = Scope.MAIN if kind == "agent" else None
         made = new_pass(kind, name="x", now=now(), **{"scope": scope, "agent": "main", **about})
         secret = new_secret(made)
@@ -98,6 +97,22 @@ def test_a_token_opens_the_home_it_is_for_and_makes_it_where_there_was_none(fron
         hits = front.owner(name).get("/api/v1/search", params={"q": "bees", "scope": "main"}).text
         assert name in hits and other not in hits
         assert front.owner(name).get("/api/v1/audit").json()["ok"]
+
+
+def test_two_servers_that_make_the_same_home_at_once_make_one(front: Front) -> None:
+    other, name, said = Front(front.cluster), front.cluster.new_tenant(), list[Any]()
+    secret = front.token(name)[1]
+    with TestClient(other.app, base_url=BASE):
+        asked = [each.client(Authorization=f"Bearer {secret}") for each in (front, other, front, other)]
+        threads = [
+            threading.Thread(target=lambda one=one: said.append(one.get("/api/v1/files").status_code)) for one in asked
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert said == [200] * 4 and all(one.get("/api/v1/audit").json()["ok"] for one in asked)
+        assert "IDENTITY.md" in asked[1].get("/api/v1/files").text
 
 
 def test_nothing_of_a_request_but_its_credential_says_whose_home_it_is(front: Front, two: tuple[str, str]) -> None:
@@ -155,6 +170,17 @@ def test_what_is_revoked_rotated_expired_or_suspended_is_turned_away_at_once(
     made = asked.post("/api/v1/tokens", json={"name": "laptop", "scope": "main"}).json()
     agent = front.client(Authorization=f"Bearer {made['token']}")
     assert agent.get("/api/v1/tools").status_code == 200
+    short = front.token(name, lifetime=timedelta(hours=1))[1]
+    page_, asked_ = front.page(short), front.client(Authorization=f"Bearer {short}")
+    asked_.post("/api/v1/tokens", json={"name": "longer", "days": 90})
+    ends = {each["name"]: each["expires"] for each in asked_.get("/api/v1/tokens").json()["items"] if each["expires"]}
+    assert {name: datetime.fromisoformat(end) < now() + timedelta(hours=2) for name, end in ends.items()} == {
+        "x": True,
+        "longer": True,
+        "a browser": True,
+        "laptop": False,
+    }
+    assert page_.get("/api/v1/ping").status_code == 200
     front.tenants.revoke_token(name, id)
     assert [each.get("/api/v1/tools").status_code for each in (asked, page, agent)] == [401] * 3
 

@@ -22,17 +22,18 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from anyio import to_thread
 
-from anima.errors import BadArguments, Damaged, HomeError, NoSuchHome, NotFound, Refused
+from anima.errors import BadArguments, Damaged, HomeError, NoSuchHome, NotFound, OverQuota, Refused, StaleWrite
 from anima.home import Home, now
 from anima.model import HOSTED, Scope
 from anima.web.events import Bulletin
 from anima.web.guard import RateLimits, Turned
-from anima.web.problems import problem
+from anima.web.problems import of_error, problem
 from anima.web.served import Served
 from anima.web.tokens import (
     MOST_PASSES,
     PAGE_LIFETIME,
     Keyring,
+    Kind,
     Pass,
     Tickets,
     digest_of,
@@ -135,7 +136,16 @@ class TenantKeyring(Keyring):
         if time.monotonic() - at > STILL:
             row = self._fleet.credential(id=id)
             self._still = {id: (time.monotonic(), row)} | dict(list(self._still.items())[-100:])
-        return _pass_of(row) if row and (row["tenant"], row["agent"]) == (self._tenant, self._agent) else None
+        is_own = row is not None and (row["tenant"], row["agent"]) == (self._tenant, self._agent)
+        return _pass_of(row) if row and is_own and not row["is_suspended"] else None
+
+    def make(self, kind: Kind, *, by: str | None = None, **about: Any) -> tuple[Pass, str]:
+        """What opens everything does not outlive what it was made with."""
+        maker = self._fleet.credential(id=by) if by and kind == "owner" else None
+        if maker and maker["expires"]:
+            left = maker["expires"] - now()
+            about["lifetime"] = min(about.get("lifetime") or left, left)
+        return super().make(kind, by=by, **about)
 
     def revoke(self, id: str) -> Pass:
         found = next((one for one in self.all() if one.id == id), None)
@@ -240,7 +250,8 @@ class ManyHomes:
         row = self._fleet.credential(digest=bytes.fromhex(digest_of(secret))) if is_secret(secret) else None
         if row is None or row["kind"] != "owner" or row["is_suspended"]:
             return None
-        made = new_pass("page", name="a browser", scope=None, now=now(), lifetime=PAGE_LIFETIME)
+        left = row["expires"] - now() if row["expires"] else PAGE_LIFETIME
+        made = new_pass("page", name="a browser", scope=None, now=now(), lifetime=min(PAGE_LIFETIME, left))
         _keep(self._fleet, row["tenant"], row["agent"], made, digest_of(page := new_secret(made)), row["id"])
         return halved(page)
 
@@ -289,14 +300,13 @@ class ManyHomes:
         """The home of a pass, opened once however many ask; made where the credential is all there is yet."""
         with held.opening:
             if held.served is None:
-                whose: Any = {"tenant": who.tenant_name, "agent": who.agent, "env": self._env}
+                whose = {"tenant": who.tenant_name, "agent": who.agent, "env": self._env}
                 try:
-                    try:
-                        home = Home.open(self._fleet.address, **whose)
-                    except NoSuchHome:
-                        home = Home.create(self._fleet.address, **whose)
+                    home = self._found(whose)
                     held.today = self._fleet.count(who.tenant, {})
                     self._fleet.wake(who.tenant, who.agent, SOON)
+                except OverQuota as error:
+                    raise Turned(of_error(error)) from None
                 except HomeError as error:
                     raise _away(error) from None
                 keyring = TenantKeyring(self._fleet, *who.place, home)
@@ -305,6 +315,14 @@ class ManyHomes:
                 home.past.tell(lambda paths: changed())
                 held.served = Served(home, keyring=keyring, limits=self._limits, bulletin=bulletin, hosted=True)
             return held.served
+
+    def _found(self, whose: Mapping[str, Any]) -> Home:
+        try:
+            return Home.open(self._fleet.address, **whose)
+        except NoSuchHome:
+            with suppress(StaleWrite):  # another server makes it just now
+                return Home.create(self._fleet.address, **whose)
+            return Home.open(self._fleet.address, **whose)
 
     def count(self) -> tuple[int, int]:
         """How many homes are held, and about how many bytes their indexes have."""

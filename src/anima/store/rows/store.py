@@ -8,7 +8,6 @@ server the home's key is sealed by a key from the environment. Not here: rows (f
 
 from __future__ import annotations
 
-import atexit
 import copy
 import os
 import re
@@ -17,9 +16,9 @@ import shutil
 import tempfile
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from functools import cache
 
 from anima.config import FILE
 from anima.errors import (
@@ -76,6 +75,7 @@ class RowStore:
         self._newest = self._newest_text = 0  # the last record of a change, and of one that replaced a text
         self._words: dict[str, str] = {}  # of changes that no revision holds yet
         self._leases: dict[str, int] = {}
+        self._scratch: Scratch | None = None
         self._whole = whole(self) if whole else None
 
     def _number(self, column: str) -> int:
@@ -495,19 +495,27 @@ class RowStore:
             mark = now
 
     def scratch(self, name: str, *, make: bool = False) -> str:
-        return f"{scratch_of(self.identity, os.getpid())}/{name}"
+        if self._scratch is None:
+            with _MAKING:
+                key = (self.identity, os.getpid())
+                self._scratch = _SCRATCHES[key] = _SCRATCHES.get(key) or Scratch()
+        return f"{self._scratch.folder}/{name}"
 
     def close(self) -> None:
         """Lets go of what is held; connections are the process's."""
-        self._ledger = self._view = None
+        self._ledger = self._view = self._scratch = None
 
 
-@cache
-def scratch_of(identity: str, process: int) -> str:
-    """A folder for what is derived of one home, for as long as this process lives."""
-    made = tempfile.mkdtemp(prefix="anima-")
-    atexit.register(shutil.rmtree, made, ignore_errors=True)
-    return made
+class Scratch:
+    """A folder for what is derived of one home, for as long as this process has it open somewhere."""
+
+    def __init__(self) -> None:
+        self.folder = tempfile.mkdtemp(prefix="anima-")
+        weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
+
+
+_SCRATCHES: weakref.WeakValueDictionary[tuple[str, int], Scratch] = weakref.WeakValueDictionary()
+_MAKING = threading.Lock()
 
 
 def _text(path: DocPath, data: bytes) -> str:
