@@ -145,12 +145,12 @@ class Bulletin:
 
     async def stream(self, *, after: int | None, still: Callable[[], bool]) -> AsyncIterator[bytes]:
         """Server-sent events until the client goes, the server stops, or `still` says no."""
-        await asyncio.to_thread(self._begin)
         listener = _Listener()
         with self._mutex:
             self._listeners.add(listener)
         told = after if after is not None else -1
         try:
+            await asyncio.to_thread(self._begin)
             yield b"retry: 2000\n: listening\n\n"
             for event in await asyncio.to_thread(self._again, after) if after is not None else ():
                 told = max(told, event.n)
@@ -168,6 +168,8 @@ class Bulletin:
         finally:
             with self._mutex:
                 self._listeners.discard(listener)
+                if self._ask != self._wake.set and not self._listeners:
+                    self._is_begun = False  # nobody is to be told, so nobody need look
 
     def _again(self, after: int) -> list[Event]:
         """The changes since a record, for a listener that was away."""
