@@ -219,7 +219,8 @@ def _submitted(home: Home, path: str, kind: Kind, text: str = "", base: str | No
 def _as_agent(answer: Any, status: str, path: str, reason: str | None) -> Reply:
     def show() -> None:
         say(f"{status}: {inert(path)}" + (f" ({inert(reason)})" if reason else ""))
-        whisper("nobody is at a terminal, so an agent asked for this; if you are the owner: --as-owner")
+        if not (sys.stdin.isatty() or sys.stdout.isatty()):  # whoever sees half of it was told
+            whisper("nobody is at a terminal, so an agent asked for this; if you are the owner: --as-owner")
 
     return Reply(answer, show, 5 if status == "refused" else 0)
 

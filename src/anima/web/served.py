@@ -25,6 +25,7 @@ from starlette.exceptions import HTTPException
 
 from anima import (
     BadArguments,
+    Done,
     ForReview,
     Home,
     HomeError,
@@ -48,6 +49,7 @@ T = TypeVar("T")
 MOST_SESSIONS = 256
 AGENT_THREADS = 2  # what they compute would only be shared out among more
 MOST_WAITING = 64
+_ROUND = 200  # changes among which those that tidied are looked for
 QUICK = 0.5  # seconds: a look that takes no longer is made whenever somebody asks
 
 
@@ -250,7 +252,17 @@ class Tidiness:
     def __init__(self, home: Home, *, quick: float = QUICK) -> None:
         self._home, self._quick = home, quick
         self._seen: Looked | None = None
+        self._tidied: tuple[str, list[Done]] = ("", [])  # the stamp it is of
         self._looking = threading.Lock()
+
+    def tidied(self, looked: Looked) -> list[Done]:
+        """What was tidied lately and not taken back since, the newest first. Asked of the ledger once a look."""
+        if self._tidied[0] != looked.stamp:
+            entries = self._home.past.changes(limit=_ROUND)
+            undone = {entry.of for entry in entries if entry.what == "undo"}
+            done = [entry for entry in entries if entry.what == "tidy" and entry.id not in undone]
+            self._tidied = (looked.stamp, done)
+        return self._tidied[1]
 
     def known(self) -> Looked | None:
         """The last look, if nothing changed since; nobody waits for it."""

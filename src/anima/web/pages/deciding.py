@@ -25,7 +25,6 @@ MOST_ROWS, FIRST_ROWS = 300, 60  # of the inbox on one page; of a part of tidyin
 MOST_DONE = 5  # changes that can be undone here
 SHORT = 160  # characters of a line that a row shows whole
 CONTEXT = 3  # lines around what is edited
-_ROUND = 200  # changes among which those are looked for
 
 
 def inbox(here: Served, request: Request) -> dict[str, Any]:
@@ -92,10 +91,7 @@ def tidy(here: Served, request: Request) -> dict[str, Any]:
         looked = here.tidiness.look(afresh=afresh) if afresh or part in ("found", "detail") else here.tidiness.known()
     except HomeError as error:
         return {"wrong": str(error), "card": None}
-    # What was tidied lately and not taken back since.
-    entries = here.home.past.changes(limit=_ROUND) if looked and part != "detail" else ()
-    undone = {entry.of for entry in entries if entry.what == "undo"}
-    done = [entry for entry in entries if entry.what == "tidy" and entry.id not in undone][:MOST_DONE]
+    done = here.tidiness.tidied(looked)[:MOST_DONE] if looked and part != "detail" else []
     card = looked.found.get(only) if looked else None
     many = len(looked.found) if looked and is_ticked(request, "all") else FIRST_ROWS
     return {"wrong": "", "looked": looked, "done": done, "card": card, "only": only, "many": many}
