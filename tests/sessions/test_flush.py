@@ -27,7 +27,8 @@ def home(tmp_path, clock):
 
 def log_of(home, day="2026-05-08"):
     place = f"memory/{day}.md"
-    return home.read(place).text if home.exists(place) else ""
+    with Home.open(home.name) as again:  # the one that is given may be closed by now
+        return again.read(place).text if again.exists(place) else ""
 
 
 def said(*texts, role="user"):
