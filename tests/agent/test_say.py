@@ -93,10 +93,14 @@ def test_an_agent_in_a_shell_does_not_go_on_with_the_owners_conversation(cli: Cl
     assert done.code == 5 and "this conversation is the owner's" in done.err
 
 
+def typed(text: str) -> io.TextIOWrapper:
+    return io.TextIOWrapper(io.BytesIO(text.encode()), encoding="utf-8")
+
+
 def test_standard_input_and_nothing_to_say(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.stdin", io.StringIO("who are you?"))
+    monkeypatch.setattr("sys.stdin", typed("who are you?"))
     assert "practice" in cli("say", "-").out
-    monkeypatch.setattr("sys.stdin", io.StringIO("  "))
+    monkeypatch.setattr("sys.stdin", typed("  "))
     assert cli("say", "-").code == 2
 
 

@@ -36,6 +36,7 @@ from anima.agent.lodging import Lodging
 from anima.agent.models import Models
 from anima.cli.agent import begun
 from anima.cli.chat import _Chat
+from anima.cli.show import console
 from anima.connect.adapters.pydantic_ai import past
 from anima.errors import NoSuchSession
 from anima.testing import Clock
@@ -182,6 +183,7 @@ def test_no_to_an_agent_that_calls_itself_no_is_a_no(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr("click.prompt", lambda *given, **more: "drop")
     chat = _Chat.__new__(_Chat)
+    chat._out = console()
     chat._decided("identity", keep, lambda: done.append("dropped"), "Drop")
     assert done == ["dropped"]
 
