@@ -148,7 +148,7 @@ class Exchange:
         context.on("response", self._tell)
 
     def _ask(self, request: Request) -> None:
-        if request.url.startswith(self._bases):
+        if request.url.startswith(self._bases) and not self._is_left_out(request):
             self.asked.append(request)
 
     def _tell(self, response: Response) -> None:
