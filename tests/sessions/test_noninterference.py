@@ -544,9 +544,9 @@ SESSION = "-".join(f"[0-9a-f]{{{n}}}" for n in (8, 4, 4, 4, 12))
 def plain(answer: object, names: dict[str, str]) -> str:
     """An answer as text, in which sessions, proposals and revisions have the number of their first appearance."""
     text = json.dumps(answer, ensure_ascii=False, sort_keys=True, default=str)
-    for found in re.findall(
-        rf'"proposal": "(p[0-9a-f]{{12}})"|"(?:revision|id)": "([0-9a-f]{{12}})"|({SESSION})', text
-    ):
+    quote = r'\\*"'  # what a model says it was answered is text within text
+    named = rf"{quote}(?:revision|id){quote}: ?{quote}([0-9a-f]{{12}}){quote}"
+    for found in re.findall(rf"\b(p[0-9a-f]{{12}})\b|{named}|({SESSION})", text):
         names.setdefault(next(filter(None, found)), f"name {len(names)}")
     for name, number in names.items():
         text = re.sub(rf"\b{re.escape(name)}\b", number, text)
