@@ -76,6 +76,7 @@ def examples(seed: str) -> Iterator[Step]:
 
 def blind(seed: str) -> Iterator[Step]:
     """Ten thousand sequences of an agent's requests in pairs of homes that its listener cannot tell apart."""
+    yield Step(name="doors", command=_tests("-m", "long", "tests/net"))
     for n in range(20):
         one = str(int(seed) + n)
         command = _tests("tests/sessions/test_noninterference.py")
