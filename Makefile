@@ -14,7 +14,8 @@ up: $(VENV)/.installed  ## a home in ./home (made if missing; HOME_DIR=~/aria fo
 
 # On a busy machine a browser or a killed process may be slower than a test waits for. A few that failed beside all the
 # others are run once more, one after another: what fails then too is broken. More than ten are broken at once.
-TESTS := $(VENV)/bin/python -m pytest -m "not long and not hosts"
+# Hundreds of programs are started; each would compile us anew where the machine keeps no bytecode.
+TESTS := PYTHONDONTWRITEBYTECODE= $(VENV)/bin/python -m pytest -m "not long and not hosts"
 test: $(VENV)/.test-installed lint  ## lint, types and all tests
 	$(TESTS) --numprocesses auto --dist loadfile --no-loadscope-reorder --maxfail 11 || { \
 	  test $$? -eq 1 && echo "Once more, one after another, what failed beside the others:" && \
