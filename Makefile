@@ -25,7 +25,7 @@ test-long: $(VENV)/.test-installed  ## the long suites: PART=kills, power, crowd
 	$(VENV)/bin/python tests/long.py $(PART) --seed "$(SEED)" --start "$(FROM)"
 
 test-postgres: $(VENV)/.test-installed  ## everything about homes in PostgreSQL, also what takes long
-	$(VENV)/bin/python -m pytest -rs tests/store/test_contract.py tests/store/test_postgres.py tests/store/test_tenants.py tests/store/test_credentials.py tests/web/test_fleet.py tests/store/test_lives.py tests/search/test_index.py
+	$(VENV)/bin/python -m pytest -rs tests/store/test_contract.py tests/store/test_postgres.py tests/store/test_tenants.py tests/store/test_credentials.py tests/web/test_fleet.py tests/web/test_fleet_attacked.py tests/store/test_lives.py tests/search/test_index.py
 	$(VENV)/bin/python -m pytest -rs tests/store/test_outages.py tests/store/test_secrets_apart.py
 	STORE=postgres $(VENV)/bin/python -m pytest -rs -m "not long" $(addprefix tests/,sessions/test_sessions.py sessions/test_session_log.py sessions/test_flush.py sessions/test_recorded_calls.py sessions/test_origins.py sessions/test_skills.py gate dream/test_sweeps.py dream/test_consulting.py forget upkeep/test_health.py upkeep/test_tidying.py memory/test_reviewing.py)
 

@@ -107,7 +107,8 @@ class Hand:
 
     def __post_init__(self, talk: Transcript | None) -> None:
         self.site, self._talk, parent = self.rooms.site, talk, self.parent
-        self.access = _narrower(self.access, self.site.own.workspace_access)
+        held = talk.header.access if talk else None
+        self.access = _narrowest(self.access, held or "rw", self.site.own.workspace_access)
         self.tainted: frozenset[Origin] = parent.tainted if parent else frozenset()
         self.flows: frozenset[str] = parent.flows if parent else frozenset()
         self._recorded: tuple[frozenset[Origin], frozenset[str]] = (frozenset(), frozenset())  # on the disk
@@ -327,11 +328,10 @@ class Hand:
         )
 
 
-def _narrower(one: str, other: str) -> Access:
-    for access in (one, other):
-        if access not in _ACCESS:
-            raise BadArguments(f"access is one of {', '.join(_ACCESS)}, not {access!r}")
-    return next(access for access in _ACCESS if access in (one, other))
+def _narrowest(*given: str) -> Access:
+    if wrong := [access for access in given if access not in _ACCESS]:
+        raise BadArguments(f"access is one of {', '.join(_ACCESS)}, not {wrong[0]!r}")
+    return next(access for access in _ACCESS if access in given)
 
 
 # -- tools from outside -------------------------------------------------------------------------------------------------

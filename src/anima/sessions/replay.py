@@ -50,6 +50,7 @@ class Header:
     manifest: tuple[Mapping[str, Any], ...] = ()
     parent: str | None = None  # the session of which this is a sub-session
     guest: str | None = None  # the mark of the credential with which an agent elsewhere held it
+    access: str | None = None  # the most that whoever takes it up may do
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

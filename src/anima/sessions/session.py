@@ -136,6 +136,7 @@ class Session(Hand):
             manifest=manifest,
             parent=self.parent.id if self.parent else None,
             guest=self.guest.mark if self.guest else None,
+            access=None if self.access == "rw" else self.access,
         )
         self._talk = self.rooms.transcripts.create(header)
         if self.tainted or self.flows:

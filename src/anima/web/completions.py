@@ -100,6 +100,7 @@ async def complete(
         scope=here.scope_of(me),
         sender=me.sender,
         channel="http" if me.sender is None else None,  # a sender says their channel themselves
+        access=me.access,
         guest=(me.credential, me.name),
         id=id,
     )

@@ -9,16 +9,18 @@ not their owner's. What goes wrong with the database is told to nobody but the l
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import logging
 import threading
 import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass, field, fields
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from anyio import to_thread
 
@@ -52,6 +54,9 @@ TICK = 1.0  # seconds between two looks at every home that somebody listens to
 PAUSE = 0.1  # seconds between two looks at all, and between two messages to other servers
 AGAIN, SOON = 5.0, 20.0
 STILL = 2.0  # seconds for which a stream need not ask whether its credential still works
+FRIENDS, STRANGERS = 4, 2  # threads in which credentials are looked for: those that were good here before, and others
+MOST_STRANGERS, MOST_KNOWN = 200, 10_000  # that wait, or are looked for; and digests of credentials that were good
+AWAY = 5.0  # seconds after which a database that does not answer a probe is away
 
 
 class OneHome:
@@ -61,7 +66,7 @@ class OneHome:
     not_this = ("Not this code. It was used, or is older than ten minutes.", "anima token link makes a new one")
 
     def __init__(self, served: Served) -> None:
-        self.served, self.cookie, self.redeem = served, served.keyring.cookie, served.keyring.redeem
+        self.served, self.cookie = served, served.keyring.cookie
         self.tickets, self.hush = Tickets(now=time.monotonic), served.hush
 
     async def find(self, secret: str) -> Pass | None:
@@ -69,6 +74,9 @@ class OneHome:
 
     async def named(self, id: str) -> Pass | None:
         return self._own(self.served.keyring.named(id))
+
+    async def redeem(self, code: str) -> tuple[str, str] | None:
+        return await to_thread.run_sync(self.served.keyring.redeem, code)
 
     def _own(self, found: Pass | None) -> Pass | None:
         return found if found and found.agent in (None, self.served.home.agent) else None
@@ -97,19 +105,19 @@ class TenantPass(Pass):
         return self.tenant, self.agent
 
 
-class Whose(Protocol):
-    """Somebody of whom it is known which home is meant."""
+class Woken(NamedTuple):
+    """A home whose time has come."""
+
+    tenant: int
+    tenant_name: str
+    agent: str
 
     @property
-    def tenant(self) -> int: ...
-    @property
-    def tenant_name(self) -> str: ...
-    @property
-    def agent(self) -> str: ...
-    @property
-    def place(self) -> tuple[int, str]: ...
+    def place(self) -> tuple[int, str]:
+        return self.tenant, self.agent
 
 
+Whose = TenantPass | Woken
 _FIELDS = {each.name for each in fields(TenantPass)}
 
 
@@ -163,12 +171,12 @@ class TenantKeyring(Keyring):
         return super().was_shown(id, face) or self._fleet.was_shown(self._tenant, id, face)
 
     def _add(self, made: Pass, digest: str, by: str | None) -> None:
-        if len(self.all()) >= MOST_PASSES:
-            raise BadArguments(f"there are {MOST_PASSES:,} tokens already", hint="revoke some")
         _keep(self._fleet, self._tenant, self._agent, made, digest, by)
 
 
 def _keep(fleet: Fleet, tenant: int, agent: str, made: Pass, digest: str, by: str | None) -> None:
+    if len(fleet.credentials(tenant, agent)) >= MOST_PASSES:
+        raise BadArguments(f"there are {MOST_PASSES:,} tokens already", hint="revoke some")
     about = {each.name: getattr(made, each.name) for each in fields(Pass)}
     about |= {"agent": agent, "scope": made.scope and made.scope.value}
     fleet.add_credential(tenant, about, by=by, digest=bytes.fromhex(digest))
@@ -183,12 +191,14 @@ class _Held:
     users: int = 0
     used: float = 0.0
     asked: int = 0  # requests that are not counted in the database yet
+    is_over: bool = False  # somebody was turned away, so what is left is asked for
     today: dict[str, tuple[int, int | None]] = field(default_factory=dict)  # of its tenant, when it was last counted
 
     def need_quota(self) -> None:
         """Counts a request. Raises Turned where it is one too many for today."""
         used, most = self.today.get("requests", (0, None))
-        if most is not None and used + self.asked >= most:
+        self.is_over = most is not None and used + self.asked >= most
+        if self.is_over:
             said, wait = (
                 f"there is a quota of {most:,} requests a day, and it is used up",
                 86_400 - int(time.time()) % 86_400,
@@ -217,8 +227,12 @@ class ManyHomes:
         self._fleet, self._env, self._limits = fleet, {**env, HOSTED: "1"}, limits
         self._most, self._most_bytes, self._left = most, most_bytes, left
         self._held: OrderedDict[tuple[int, str], _Held] = OrderedDict()
+        self._stale = list[_Held]()  # no longer what they were, and still used by somebody
         self._mutex, self._ended, self._wake = threading.Lock(), threading.Event(), threading.Event()
         self._woken, self._told = set[str](), set[str]()  # marks of homes: heard of, and to be told of
+        self._friends, self._strangers = (ThreadPoolExecutor(most, "anima-known") for most in (FRIENDS, STRANGERS))
+        self._known, self._waiting = dict[Any, None](), 0
+        self._probe, self._probed = self._friends.submit(fleet.is_there), time.monotonic()
         targets = ((self._run, "anima-homes"), (self._hear, "anima-heard"))
         self._threads = [threading.Thread(target=work, name=name, daemon=True) for work, name in targets]
         self.is_draining, self.is_secure = False, is_secure
@@ -237,27 +251,48 @@ class ManyHomes:
         return await self._asked(id=id) if id else None
 
     async def _asked(self, **by: Any) -> Pass | None:
+        """Looked for anew each time. Secrets that were somebody's have threads of their own, so that whoever floods us
+        with others keeps only such as come for the first time waiting."""
+        (key,) = by.values()
+        is_known = key in self._known
+        if not is_known and self._waiting >= MOST_STRANGERS:
+            raise Turned(problem(429, "too many tries; try again", headers={"Retry-After": "1"}))
+        self._waiting += not is_known
         try:
-            row = await to_thread.run_sync(lambda: self._fleet.credential(**by))
+            lane = self._friends if is_known else self._strangers
+            row = await asyncio.wrap_future(lane.submit(self._fleet.credential, **by))
         except HomeError as error:
             raise _away(error) from None
-        if row and row["is_suspended"]:
-            raise Turned(problem(403, "this tenant is suspended", title="Refused", rule="suspended"))
-        return _pass_of(row) if row else None
-
-    def redeem(self, secret: str) -> tuple[str, str] | None:
-        """Both halves of a page's secret, for an owner's token that works."""
-        row = self._fleet.credential(digest=bytes.fromhex(digest_of(secret))) if is_secret(secret) else None
-        if row is None or row["kind"] != "owner" or row["is_suspended"]:
+        finally:
+            self._waiting -= not is_known
+        self._known.pop(key, None)
+        if row is None:
             return None
-        left = row["expires"] - now() if row["expires"] else PAGE_LIFETIME
+        self._known[key] = None
+        if len(self._known) > MOST_KNOWN:
+            del self._known[next(iter(self._known))]
+        if row["is_suspended"]:
+            raise Turned(problem(403, "this tenant is suspended", title="Refused", rule="suspended"))
+        return _pass_of(row)
+
+    async def redeem(self, secret: str) -> tuple[str, str] | None:
+        """Both halves of a page's secret, for an owner's token that works."""
+        found = await self.find(secret)
+        if not isinstance(found, TenantPass) or found.kind != "owner":
+            return None
+        left = found.expires - now() if found.expires else PAGE_LIFETIME
         made = new_pass("page", name="a browser", scope=None, now=now(), lifetime=min(PAGE_LIFETIME, left))
-        _keep(self._fleet, row["tenant"], row["agent"], made, digest_of(page := new_secret(made)), row["id"])
+        page = new_secret(made)
+        await to_thread.run_sync(_keep, self._fleet, *found.place, made, digest_of(page), found.id)
         return halved(page)
 
     async def ready(self) -> bool:
-        with suppress(HomeError):
-            return not self.is_draining and await to_thread.run_sync(self._fleet.is_there)
+        """Anybody may ask, so the database is asked once a second at most, for all of them."""
+        if self._probe.done() and time.monotonic() - self._probed > TICK:
+            self._probe, self._probed = self._friends.submit(self._fleet.is_there), time.monotonic()
+        with suppress(HomeError, TimeoutError):
+            found = await asyncio.wait_for(asyncio.shield(asyncio.wrap_future(self._probe)), AWAY)
+            return found and not self.is_draining
         return False
 
     # -- homes ----------------------------------------------------------------------------------------------------------
@@ -268,7 +303,8 @@ class ManyHomes:
         held = self._taken(who)
         try:
             served = held.served if held.served is not None else await to_thread.run_sync(self._opened, held, who)
-            held.need_quota()
+            with self._mutex:
+                held.need_quota()
             yield served
         finally:
             with self._mutex:
@@ -331,9 +367,12 @@ class ManyHomes:
 
     def told(self, error: HomeError, served: Served | None) -> Exception:
         """An error as whoever asked is told it. A home that is no longer what it was is opened anew by who asks next."""
-        if (isinstance(error, Refused) and error.rule == "restored") or isinstance(error, NoSuchHome):
+        is_over = (isinstance(error, Refused) and error.rule == "restored") or isinstance(error, NoSuchHome)
+        if is_over and served is not None:
             with self._mutex:
-                self._held = OrderedDict((at, held) for at, held in self._held.items() if held.served is not served)
+                stale = [at for at, held in self._held.items() if held.served is served]
+                self._stale += [self._held.pop(at) for at in stale]
+            served.hush()
         return _away(error) if isinstance(error, Damaged) else error
 
     # -- beside ---------------------------------------------------------------------------------------------------------
@@ -395,11 +434,14 @@ class ManyHomes:
     def _count(self) -> None:
         """Tells the database what was asked here, and learns what was asked elsewhere."""
         with self._mutex:
-            due = [(place[0], held, held.asked) for place, held in self._held.items() if held.asked]
+            due = [(place[0], held, held.asked) for place, held in self._held.items() if held.asked or held.is_over]
         for tenant, held, asked in due:
             try:
-                held.today = self._fleet.count(tenant, {"requests": asked})
-                held.asked -= asked
+                today = self._fleet.count(tenant, {"requests": asked})
+                with self._mutex:
+                    held.today, held.asked, held.is_over = today, held.asked - asked, False
+            except NoSuchHome:
+                held.asked = 0  # its tenant is erased
             except HomeError as error:
                 log.warning("requests could not be counted: %s; trying again", error)
 
@@ -421,6 +463,8 @@ class ManyHomes:
                     if held.served is not None:
                         found.append(held.served)
                         size -= held.served.home.index.held_bytes
+            found += [held.served for held in self._stale if held.served and not held.users]
+            self._stale = [held for held in self._stale if held.users]
         return found
 
     def _close(self, served: Served) -> None:
@@ -440,6 +484,8 @@ class ManyHomes:
     def stop(self) -> None:
         self._ended.set()
         self._wake.set()
+        for lane in (self._friends, self._strangers):
+            lane.shutdown(wait=False, cancel_futures=True)
         for thread in self._threads:
             if thread.is_alive():
                 thread.join(timeout=10)

@@ -20,7 +20,9 @@ class JsonLines(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         about: dict[str, Any] = {"time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")}
-        about |= {"level": record.levelname.lower(), "log": record.name, "event": str(record.msg)}
+        is_ours = record.name.startswith("anima")  # others write what they were given into their messages
+        event = str(record.msg) if is_ours else f"{record.module}:{record.lineno}"
+        about |= {"level": record.levelname.lower(), "log": record.name, "event": event}
         about |= getattr(record, "about", {})
         given = record.args if isinstance(record.args, tuple) else ()
         error = record.exc_info[1] if record.exc_info else next((e for e in given if isinstance(e, Exception)), None)

@@ -10,10 +10,10 @@ from __future__ import annotations
 import logging
 import queue
 import threading
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from anima.errors import HomeError
-from anima.web.homes import ManyHomes
+from anima.web.homes import ManyHomes, Woken
 from anima.web.served import Served
 
 if TYPE_CHECKING:
@@ -24,18 +24,6 @@ THREADS = 4
 EVERY = 5.0  # seconds between two questions whose time has come
 SPAN = 120.0  # seconds for which nobody else is given a home; what takes longer has its own lease
 SOON, LATER, DAY = 20.0, 600.0, 86_400.0  # until the next look: a schedule is on, a session may be left, nothing waits
-
-
-class Woken(NamedTuple):
-    """A home whose time has come."""
-
-    tenant: int
-    tenant_name: str
-    agent: str
-
-    @property
-    def place(self) -> tuple[int, str]:
-        return self.tenant, self.agent
 
 
 class Waking:

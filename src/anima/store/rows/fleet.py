@@ -8,6 +8,7 @@ and take away for one tenant. A role that could pass over row policies is refuse
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 from anima.errors import BadArguments, Damaged
@@ -59,36 +60,29 @@ class Fleet:
         return [dict(zip(_FOUND[3:], row, strict=True)) for row in rows]
 
     def add_credential(self, tenant: int, about: Mapping[str, Any], *, by: str | None, digest: bytes) -> None:
-        rows = HomeRows(self._engine, tenant, 0)
-        with rows.transaction():
+        with self._telling(tenant) as rows:
             rows.tell(_ADD, **{**about, "by": by, "digest": digest})
 
     def drop_credential(self, tenant: int, id: str, agent: str) -> bool:
         """Takes a credential of a tenant's agent back, with all that was made with it; whether there was one."""
-        rows = HomeRows(self._engine, tenant, 0)
-        with rows.transaction():
+        with self._telling(tenant) as rows:
             return bool(rows.ask("select anima.credential_drop(%(id)s, %(agent)s)", id=id, agent=agent))
 
     # -- what tenants do ------------------------------------------------------------------------------------------------
 
     def count(self, tenant: int, counted: Mapping[str, int]) -> dict[str, tuple[int, int | None]]:
         """Adds to what a tenant did today, on whatever server; requests and tokens so far, each with its quota."""
-        rows = HomeRows(self._engine, tenant, 0)
-        with rows.transaction():
+        with self._telling(tenant) as rows:
             rows.tell_all(_COUNT, [{"kind": kind, "amount": amount} for kind, amount in counted.items() if amount])
             found = rows.ask(_COUNTED)
         return {kind: (int(used), most) for kind, used, most in found}
 
     def note_shown(self, tenant: int, pass_id: str, face: str) -> None:
         """A page showed a proposal whole to whoever has this pass."""
-        rows = HomeRows(self._engine, tenant, 0)
-        with rows.transaction():
+        with self._telling(tenant) as rows:
             rows.tell("delete from anima.shown where tenant = %(tenant)s and time < now() - interval '1 day'")
-            rows.tell(
-                "insert into anima.shown values(%(tenant)s, %(id)s, %(face)s) on conflict do nothing",
-                id=pass_id,
-                face=face,
-            )
+            sql = "insert into anima.shown values(%(tenant)s, %(id)s, %(face)s) on conflict do nothing"
+            rows.tell(sql, id=pass_id, face=face)
 
     def was_shown(self, tenant: int, pass_id: str, face: str) -> bool:
         sql = "select 1 from anima.shown where tenant = %(tenant)s and pass = %(id)s and face = %(face)s"
@@ -98,8 +92,7 @@ class Fleet:
 
     def wake(self, tenant: int, agent: str, seconds: float, *, anew: bool = False) -> None:
         """A home is looked at so many seconds from now at the latest; with `anew`, then and no earlier."""
-        rows = HomeRows(self._engine, tenant, 0)
-        with rows.transaction():
+        with self._telling(tenant) as rows:
             rows.tell("select anima.wake(%(agent)s, %(seconds)s, %(anew)s)", agent=agent, seconds=seconds, anew=anew)
 
     def woken(self, most: int, seconds: float) -> list[tuple[int, str, str]]:
@@ -126,6 +119,12 @@ class Fleet:
                         yield said.payload.split()
         except psycopg.Error as error:
             raise Damaged(f"{self.name} cannot be listened to: {type(error).__name__}") from None
+
+    @contextmanager
+    def _telling(self, tenant: int) -> Iterator[HomeRows]:
+        rows = HomeRows(self._engine, tenant, 0)
+        with rows.transaction():
+            yield rows
 
     def _ask(self, statement: str, given: tuple[Any, ...]) -> tuple[Any, ...] | None:
         """One row, without a tenant; once more where a connection that was kept turns out to be lost."""

@@ -184,6 +184,9 @@ class PostgresDatabase:
         except psycopg.errors.LockNotAvailable:
             held.is_broken = True
             raise
+        except psycopg.errors.ForeignKeyViolation:
+            held.is_broken = True
+            raise NoSuchHome(f"{self.name}: this home is gone") from None
         except psycopg.Error as error:
             held.is_broken = True
             if held.db.closed:

@@ -134,7 +134,7 @@ async def come_in(request: Request) -> Response:
 async def enter(request: Request) -> Response:
     homes = request.app.state.homes
     given = parse_qs((await request.body())[:4_096].decode("utf-8", "replace"))
-    halves = await run_in_threadpool(homes.redeem, (given.get("code") or [""])[0].strip())
+    halves = await homes.redeem((given.get("code") or [""])[0].strip())
     if halves is None:
         return problem(403, homes.not_this[0], hint=homes.not_this[1])
     (cookie, key), age = halves, int(PAGE_LIFETIME.total_seconds())
