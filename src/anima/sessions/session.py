@@ -345,9 +345,11 @@ class Session(Hand):
             return "\n\n".join(filter(None, (self._essentials(), self.noted())))
 
     def noted(self) -> str:
-        """What this very conversation added and nobody reviewed yet, in its frame; "" where there is nothing. For a model
-        whose context was cut, or that takes the conversation up again."""
-        mine = [entry for entry in self.rooms.writer().unreviewed.all() if entry.session == self.id]
+        """What this very conversation added and nobody reviewed yet, in its frame; "" where there is nothing, or its listener
+        does not see what waits: what another noted or the owner forgot stands there once or not at all. For a model whose
+        context was cut, or that takes the conversation up again."""
+        waiting, sees = self.rooms.writer().unreviewed.all(), self.listener.sees
+        mine = [entry for entry in waiting if entry.session == self.id and sees(self.site.layout, entry.place)]
         if not mine:
             return ""
         self.take_in("", origins=frozenset[Origin]().union(*(entry.origins for entry in mine)))
