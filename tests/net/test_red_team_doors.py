@@ -26,7 +26,6 @@ from attacking import PLANTED, need, shown
 
 from anima import Home, Scope
 from anima.web.guard import KEY, RateLimits
-from anima.web.served import AGENT_THREADS, MOST_WAITING
 from anima.web.tokens import Tickets
 from browsing import serving
 from mcp_doors import DOORS, environment, http_client, visiting
@@ -331,24 +330,24 @@ def test_m4_one_token_brings_no_more_than_its_share_of_bytes(tmp_path: Path) -> 
 
 
 def test_m4_an_owner_does_not_wait_behind_agents(desk: Desk) -> None:
-    """Every thread of the agents' is held, and more calls wait than there are threads in all."""
-    here, calls = desk.app.state.served, MOST_WAITING + AGENT_THREADS + 1
-    with running(desk.app) as port, ThreadPoolExecutor(calls) as pool:
+    """Every thread of the agents' is held, and each of many tokens has as much under way as it may, and one call more."""
+    here, most, many = desk.app.state.served, desk.limits.agent_at_once, 4
+    with running(desk.app) as port, ThreadPoolExecutor(many * (most + 1)) as pool:
 
         def asked(token: str, path: str) -> int:
             with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=60)) as line:
                 line.request("GET", f"{API}{path}", headers={"Authorization": f"Bearer {token}"})
                 return line.getresponse().status
 
-        owner, agent = desk.keyring.owner_token(), desk.token("main")
+        owner, agents = desk.keyring.owner_token(), [desk.token("main") for _ in range(many)]
         with here._mutex:  # a conversation that is being begun takes its time
-            waiting = [pool.submit(asked, agent, "/agent/prompt") for _ in range(calls)]
-            while not any(each.done() for each in waiting):
+            waiting = [pool.submit(asked, agent, "/agent/prompt") for agent in agents for _ in range(most + 1)]
+            while sum(each.done() for each in waiting) < many:
                 assert asked(owner, "/ping") == asked(owner, "/pending") == 200
             turned_away = [each.result() for each in waiting if each.done()]
         answers = sorted(each.result() for each in waiting)
 
-    assert set(turned_away) == {429} and answers == [200] * (calls - 1) + [429]
+    assert set(turned_away) == {429} and answers == [200] * (many * most) + [429] * many
 
 
 # -- M5: the owner's verbs on identity files want a terminal -----------------------------------------------------------

@@ -19,6 +19,7 @@ import asyncio
 import logging
 import os
 import signal
+from collections import defaultdict, deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
@@ -38,7 +39,7 @@ from mcp.shared.exceptions import MCPError
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from anima import BadArguments, Home, HomeError, NotFound, Proposal, Severity, __version__
 from anima.errors import for_a_model
@@ -284,6 +285,7 @@ async def _pump(made: Server[Any]) -> None:
 LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
 OTHER_SITES = frozenset({"cross-site", "same-site"})
 MOST_SESSIONS = 256
+MOST_OF_ONE = 16  # sessions of one credential; the one that was opened first makes room for the next
 _VISITOR = "anima.visitor"
 
 
@@ -300,6 +302,7 @@ class McpEndpoint:
     ) -> None:
         self._who = who
         self._visits = Visits()
+        self._named: defaultdict[tuple[object, ...], deque[str]] = defaultdict(deque)  # open sessions, by their visitor
         self.left = self._visits.left
         settings = TransportSecuritySettings(allowed_hosts=list(hosts), allowed_origins=list(origins))
         self._security = TransportSecurityMiddleware(settings)
@@ -335,10 +338,32 @@ class McpEndpoint:
             return await refused(scope, receive, send)
         # The name by which the protocol's own sessions are kept apart is the credential's.
         user = AuthenticatedUser(AccessToken(token="", client_id=repr(visitor.place), scopes=[]))
-        await self._sessions.handle_request({**scope, _VISITOR: visitor, "user": user}, receive, send)
-        if request.method == "DELETE" and (name := request.headers.get("mcp-session-id")):
-            await self._visits.run(lambda: self._visits.end(visitor, name))
+        scope = {**scope, _VISITOR: visitor, "user": user}
+        name, named = request.headers.get("mcp-session-id", ""), self._named[visitor.place]
+
+        async def noted(message: Message) -> None:
+            if not name and message["type"] == "http.response.start":
+                named.extend(value.decode() for key, value in message["headers"] if key.lower() == b"mcp-session-id")
+            await send(message)
+
+        await self._sessions.handle_request(scope, receive, noted)
+        if request.method == "DELETE" and name:
+            await self._ended(visitor, name)
+        while len(named) > MOST_OF_ONE:
+            head = [(b"host", request.headers["host"].encode()), (b"mcp-session-id", named[0].encode())]
+            ending = {**scope, "method": "DELETE", "headers": head}
+            await self._sessions.handle_request(ending, receive, _unheard)
+            await self._ended(visitor, named[0])
         return None
+
+    async def _ended(self, visitor: Visitor, name: str) -> None:
+        with suppress(ValueError):
+            self._named[visitor.place].remove(name)
+        await self._visits.run(lambda: self._visits.end(visitor, name))
+
+
+async def _unheard(message: Message) -> None:
+    """An answer that nobody waits for."""
 
 
 def asgi_app(

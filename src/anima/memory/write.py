@@ -231,7 +231,7 @@ class Writer:
         known = {entry.id for entry in waiting}
         found = {e.id: (e, change) for change, each in zip(changes, entries, strict=True) for e in each}
         new = {id: entry for id, entry in found.items() if id not in known}
-        if changes[0].scope is not Scope.MAIN and not layer:  # what the owner had forgotten does not come back by others
+        if changes[0].scope is not Scope.MAIN and not layer:  # what the owner had forgotten comes back by nobody else
             new = {id: entry for id, entry in new.items() if not self.forgotten.holds(entry[0].text)}
         session = changes[0].session
         own = {entry.id for entry in waiting if entry.session == session}

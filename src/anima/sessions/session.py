@@ -345,9 +345,8 @@ class Session(Hand):
             return "\n\n".join(filter(None, (self._essentials(), self.noted())))
 
     def noted(self) -> str:
-        """What this very conversation added and nobody reviewed yet, in its frame; "" where there is nothing, or its listener
-        does not see what waits: what another noted or the owner forgot stands there once or not at all. For a model whose
-        context was cut, or that takes the conversation up again."""
+        """What this conversation added and nobody reviewed yet, in its frame, for a model whose context was cut or that takes it
+        up again. Nothing where its listener does not see what waits: others' notes and the owner's forgetting change that."""
         waiting, sees = self.rooms.writer().unreviewed.all(), self.listener.sees
         mine = [entry for entry in waiting if entry.session == self.id and sees(self.site.layout, entry.place)]
         if not mine:

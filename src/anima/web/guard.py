@@ -14,8 +14,9 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager
+from collections import Counter
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from http.cookies import CookieError, SimpleCookie
@@ -58,13 +59,14 @@ _HEADERS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RateLimits:
-    """How much is too much. Rates are requests, or bytes, a second of one credential; twice as many may come at once."""
+    """How much is too much. Rates are requests, or bytes, a second of one credential; twice as many may come in a burst."""
 
     body: int = 16 * 2**20
     agent_body: int = 2**19
     owner_rate: float = 2_000
     agent_rate: float = 200
     agent_bytes: float = 2**22
+    agent_at_once: int = 16
     logins_a_minute: int = 20
     streams: int = 64
 
@@ -135,6 +137,7 @@ class Guard:
         self._agents = Rate(limits.agent_rate, max(1, 2 * limits.agent_rate))
         self._bytes = Rate(limits.agent_bytes, max(limits.agent_body, 2 * limits.agent_bytes))
         self._logins = Rate(limits.logins_a_minute / 60, limits.logins_a_minute)
+        self._busy: Counter[str] = Counter()  # requests of each agent's that are under way
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -159,7 +162,7 @@ class Guard:
             if (who := scope.get("state", {}).get("who")) is None:  # the way in, and what stands there
                 await self._app(scope, replay, noted)
                 return
-            async with self._homes.held(who) as served:
+            async with self._room(who, scope), self._homes.held(who) as served:
                 scope["state"]["served"] = served
                 is_mcp = self._mcp is not None and _under(scope["path"], "/mcp")
                 await (self._mcp if is_mcp and self._mcp else self._app)(scope, replay, noted)
@@ -174,6 +177,18 @@ class Guard:
         finally:
             if scope["path"] not in PROBES:
                 _logged(scope, begun, time.monotonic() - began)
+
+    @asynccontextmanager
+    async def _room(self, who: Pass, scope: Scope) -> AsyncIterator[None]:
+        """Room for one more request of an agent's, behind which other agents wait. A stream that only listens takes none."""
+        name = "" if who.is_owner or (scope["method"] == "GET" and _under(scope["path"], "/mcp")) else who.id
+        if name and self._busy[name] >= self._limits.agent_at_once:
+            raise Turned(_too_many("too many requests at once", 0))
+        self._busy.update([name])  # on the loop alone
+        try:
+            yield
+        finally:
+            self._busy.subtract([name])
 
     async def _probed(self, scope: Scope) -> Response:
         """Whether we are up, and whether a balancer should send anybody; told to anybody, and nothing else with it."""

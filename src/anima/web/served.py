@@ -21,7 +21,6 @@ from typing import Annotated, Any, NamedTuple, TypeVar
 
 from anyio import CapacityLimiter, to_thread
 from fastapi import Depends, Request
-from starlette.exceptions import HTTPException
 
 from anima import (
     BadArguments,
@@ -48,7 +47,6 @@ from anima.web.tokens import Keyring, Pass
 T = TypeVar("T")
 MOST_SESSIONS = 256
 AGENT_THREADS = 2  # what they compute would only be shared out among more
-MOST_WAITING = 64
 _ROUND = 200  # changes among which those that tidied are looked for
 QUICK = 0.5  # seconds: a look that takes no longer is made whenever somebody asks
 
@@ -65,7 +63,7 @@ class Served:
         self._waits: tuple[Any, tuple[tuple[Proposal, ...], tuple[ForReview, ...]]] | None = None
         self.told: dict[str, list[tuple[str, str]]] = {}  # what revisions wrote, by their ids: it never changes
         self.keyring, self.limits, self.bulletin, self.chats = keyring, limits, bulletin, Chats(home)
-        self._agents, self._asked = CapacityLimiter(AGENT_THREADS), 0
+        self._agents = CapacityLimiter(AGENT_THREADS)
         self._open: OrderedDict[str, Session] = OrderedDict()
         self._mutex = threading.RLock()
         self._looked: tuple[list[Remark], float, float] = ([], 0.0, 0.0)  # what a look told, when, and what it cost
@@ -135,14 +133,8 @@ class Served:
     # -- conversations of agents ----------------------------------------------------------------------------------------
 
     async def aside(self, work: Callable[[], T]) -> T:
-        """Does an agent's work in a thread that is kept for agents. Too many that wait for one are 429."""
-        if self._asked >= AGENT_THREADS + MOST_WAITING:
-            raise HTTPException(429, headers={"Retry-After": "1"})
-        self._asked += 1  # on the loop alone
-        try:
-            return await to_thread.run_sync(work, limiter=self._agents)
-        finally:
-            self._asked -= 1
+        """Does an agent's work in a thread that is kept for agents."""
+        return await to_thread.run_sync(work, limiter=self._agents)
 
     def scope_of(self, who: Pass) -> Scope:
         """The scope of an agent's token. Raises Refused for the owner's, which has none."""
