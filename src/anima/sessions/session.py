@@ -345,8 +345,7 @@ class Session(Hand):
             return "\n\n".join(filter(None, (self._essentials(), self.noted())))
 
     def noted(self) -> str:
-        """What this conversation added and nobody reviewed yet, in its frame, for a model whose context was cut or that takes it
-        up again. Nothing where its listener does not see what waits: others' notes and the owner's forgetting change that."""
+        """What this conversation added and nobody reviewed, framed, to be told again; "" where its listener sees none that waits."""
         waiting, sees = self.rooms.writer().unreviewed.all(), self.listener.sees
         mine = [entry for entry in waiting if entry.session == self.id and sees(self.site.layout, entry.place)]
         if not mine:
