@@ -21,7 +21,7 @@ test: $(VENV)/.test-installed lint  ## lint, types and all tests
 	  test $$? -eq 1 && echo "Once more, one after another, what failed beside the others:" && \
 	  $(TESTS) --last-failed --last-failed-no-failures none --verbose; }
 
-test-long: $(VENV)/.test-installed  ## the long suites: PART=kills, power, crowd, conversations, spoken, examples, blind, trust or page; SEED= and FROM= go on
+test-long: $(VENV)/.test-installed  ## the long suites: PART=kills, power, crowd, conversations, spoken, examples, blind, trust, page or docs; SEED= and FROM= go on
 	$(VENV)/bin/python tests/long.py $(PART) --seed "$(SEED)" --start "$(FROM)"
 
 test-postgres: $(VENV)/.test-installed  ## everything about homes in PostgreSQL, also what takes long

@@ -96,7 +96,14 @@ def page(seed: str) -> Iterator[Step]:
     yield Step(name="rich", command=_tests("-m", "long", "tests/web"))
 
 
-PARTS = {part.__name__: part for part in (kills, power, crowd, conversations, spoken, examples, blind, trust, page)}
+def docs(seed: str) -> Iterator[Step]:
+    """Every command of the manual and of the longer pages of the reference."""
+    yield Step(name="reference", command=_tests("-m", "long", "tests/test_docs.py"))
+
+
+PARTS = {
+    part.__name__: part for part in (kills, power, crowd, conversations, spoken, examples, blind, trust, page, docs)
+}
 
 
 def run(part: str, seed: str, start: str | None) -> int:
