@@ -24,10 +24,13 @@ test: $(VENV)/.test-installed lint  ## lint, types and all tests
 test-long: $(VENV)/.test-installed  ## the long suites: PART=kills, power, crowd, conversations, spoken, examples, blind, trust, page or docs; SEED= and FROM= go on
 	$(VENV)/bin/python tests/long.py $(PART) --seed "$(SEED)" --start "$(FROM)"
 
+# Homes of the suites of folders stand in the database then (tests/databased.py); what only a folder has is named, with the
+# reason, in tests/folders_only.txt. FOLDERS=run runs those too, and says which of them pass.
+SUITES := sessions gate dream forget upkeep memory/test_reviewing.py backup/test_moving.py backup/test_snapshots.py
 test-postgres: $(VENV)/.test-installed  ## everything about homes in PostgreSQL, also what takes long
-	$(VENV)/bin/python -m pytest -rs tests/store/test_contract.py tests/store/test_postgres.py tests/store/test_tenants.py tests/store/test_credentials.py tests/web/test_fleet.py tests/web/test_fleet_attacked.py tests/store/test_lives.py tests/search/test_index.py
+	$(VENV)/bin/python -m pytest -rs $(addprefix tests/store/test_,contract.py postgres.py tenants.py credentials.py lives.py rows_damaged.py) tests/web/test_fleet.py tests/web/test_fleet_attacked.py tests/search/test_index.py
 	$(VENV)/bin/python -m pytest -rs tests/store/test_outages.py tests/store/test_secrets_apart.py
-	STORE=postgres $(VENV)/bin/python -m pytest -rs -m "not long" $(addprefix tests/,sessions/test_sessions.py sessions/test_session_log.py sessions/test_flush.py sessions/test_recorded_calls.py sessions/test_origins.py sessions/test_skills.py gate dream/test_sweeps.py dream/test_consulting.py forget upkeep/test_health.py upkeep/test_tidying.py memory/test_reviewing.py)
+	STORE=postgres $(VENV)/bin/python -m pytest -m "not long" $(addprefix tests/,$(SUITES))
 
 test-layers: $(VENV)/.test-installed  ## two layers and one file: contract, state machine, faults, canaries, also what takes long
 	-$(PIP) --editable '.[libsql]'

@@ -167,13 +167,19 @@ def stores(request: pytest.FixtureRequest, own_configuration: None, monkeypatch:
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Any:
     report = yield
-    if os.environ.get("STORE") == "postgres" and report.failed and call.excinfo is not None:
-        from databased import PLACED
+    if os.environ.get("STORE") == "postgres" and os.environ.get("FOLDERS") == "run":
+        from databased import stays_listed
 
-        placed = item.stash.get(PLACED, None)
-        if placed and (why := placed.missed(call.excinfo.value)) is not None:
-            report.outcome, report.longrepr = "skipped", (str(item.path), 0, f"Skipped: folders only: {why}")
+        stays_listed(item, report)
     return report
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    if os.environ.get("STORE") == "postgres":
+        from databased import SKIPPED
+
+        for why, count in sorted(SKIPPED.items()):
+            terminalreporter.write_line(f"{count:>5} only in folders: {why}")
 
 
 @pytest.fixture

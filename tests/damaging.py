@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from anima import Health, Home, Remark, doctor
+from anima.home import opening
 from anima.layout.trust import served
 
 ROOT = Path(__file__).parent.parent
@@ -58,6 +59,7 @@ def copied(sound: Path, where: Path) -> Path:
     identity = str((where / "aria").stat().st_ino)
     known = {str(where / "aria"): {"made": FIRST.isoformat(), "trusted": True, "identity": identity}}
     (config / "homes.json").write_text(json.dumps(known))
+    opening.given_place(where / "aria", env_of(where / "aria"))  # with STORE=postgres it moves in before it is damaged
     return where / "aria"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
 
@@ -128,3 +129,13 @@ def test_the_command_tells_what_is_the_same(tmp_path: Path, capsys: pytest.Captu
     assert json.loads(capsys.readouterr().out)["records"] > 50
     assert run(as_owner(*words)) == 0
     assert "stood there already" in capsys.readouterr().out
+
+
+def test_a_folder_that_anima_only_read_moves_too(example: Callable[[str], Path], tmp_path: Path) -> None:
+    folder = example("carapace")
+    with Home.open(folder, settings={"dialect": "carapace"}) as home:
+        home.past.log()
+    done = migrate(folder, f"file:{tmp_path}/second.db")
+    assert done.revisions == 0 and done.files
+    with Home.open(f"file:{tmp_path}/second.db") as moved:
+        assert moved.read("memory/CORE.md").text == (folder / "memory/CORE.md").read_text()

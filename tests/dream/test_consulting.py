@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import threading
 from collections.abc import Callable, Iterator
@@ -64,7 +65,7 @@ def diary(home: Home) -> str:
 
 def twin(home: Home, clock: Clock) -> Home:
     """The same home once more, to see what a night without a model makes of it."""
-    copy = Path(home.name).parent / "twin"
+    copy = Path(os.environ["ANIMA_CONFIG"]) / "twin"  # a folder of this test's, wherever the home itself stands
     shutil.copytree(home.name, copy)
     return Home.open(copy, clock=clock)
 

@@ -176,7 +176,7 @@ def every_byte(root: Path) -> list[tuple[str, bytes]]:
     """Every file beneath a home, and every object of every repository in it, decompressed."""
     found = [(str(path.relative_to(root)), path.read_bytes()) for path in sorted(root.rglob("*")) if path.is_file()]
     for path in [p for p in root.rglob("*") if p.name == "objects" and p.is_dir()]:
-        odb = pygit2.Odb(str(path))
+        odb = pygit2.Odb(str(path.resolve()))
         found += [(f"object {name}", odb.read(name)[1]) for name in odb]
     found += [(name, gzip.decompress(data)) for name, data in found if name.endswith(".gz")]
     for path in root.rglob("*.tar.gz"):
@@ -339,7 +339,7 @@ def test_what_a_tool_wrote_as_json_is_forgotten_too(home, purge):
         session.log("tool", answer)
         session.log("user", "thank you")
     home.write("notes/answers.md", f"# Answers\n\n```\n{answer}\n```\n")
-    kept = Path(root).parent / "copy.tar.gz"
+    kept = Path(os.environ["ANIMA_CONFIG"]) / "copy.tar.gz"
     shutil.copy(home.snapshots.take().path, kept)
     done = home.forget(text=said, purge=purge)
     assert done.verified and done.counts["transcript"] == 1 and done.counts["line"] == 1
@@ -408,7 +408,7 @@ def test_a_folder_from_a_stranger_cannot_name_a_file_of_the_owners_for_removal(h
     listed = json.dumps([str(path) for path in mine] + ["relative.tar.gz", 7])
     (Path(home.name) / ".anima/snapshots/elsewhere").write_text(listed)
     home.close()
-    stranger = Path(home.name).with_name("downloaded")
+    stranger = Path(os.environ["ANIMA_CONFIG"]) / "downloaded"
     shutil.copytree(home.name, stranger)
     with Home.open(stranger, clock=home.clock) as theirs:
         done = theirs.forget(text=SECRET, purge=True)

@@ -195,7 +195,7 @@ def test_no_secret_of_any_kind_is_in_transcript_index_list_or_answer(tmp_path):
             answers += [session.call("memory_search", {"query": line[:200], "corpus": "all"}) for _, line in known[:20]]
             session.after_compaction(summary="\n".join(line for _, line in known))
         told = json.dumps(answers, ensure_ascii=False)
-        files = b"".join(p.read_bytes() for p in Path(home.name).rglob("*") if p.is_file())
-    assert (Path(home.name) / ".anima" / "talks.sqlite").exists()
+        index = Path(home.site.store.scratch("talks.sqlite")).read_bytes()
+        files = b"".join(p.read_bytes() for p in Path(home.name).rglob("*") if p.is_file()) + index
     assert not [secret for secret, _ in known if secret in told]
     assert not [secret for secret, _ in known if secret.encode() in files]

@@ -184,7 +184,7 @@ class History(Repository):
     def versions(self) -> Iterator[tuple[str, str | None, bytes]]:
         with self._reading():
             line = list(self._line(self._main()))
-            for commit, before in zip(line, [*line[1:], None], strict=True):
+            for commit, before in zip(line, [*line[1:], None], strict=False):  # none at all has none before
                 yield commit.id, None, commit.message.encode("utf-8", "replace")
                 for path, _, entry in self._changes(before.tree if before else None, commit.tree):
                     if (data := self._blob(entry)) is not None:

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
 from anima.config import FILE, Config
-from anima.errors import BadText, HomeError, NewerFormat, NoSuchDocument, Refused, printable
+from anima.errors import BadConfig, BadText, HomeError, NewerFormat, NoSuchDocument, Refused, printable
 from anima.gate.scan import find_hidden
 from anima.layout import skill_line
 from anima.layout.trust import Register, UserFiles, place_of
@@ -133,8 +133,9 @@ class _SmallFiles:
         self._site, self._store = site, site.store
 
     def check(self) -> Iterator[Remark]:
-        proposals = Proposals(self._store.state, cache(lambda: still_ledger(_of_folder(self._store))))
-        for name in proposals.broken(self._site.clock()):
+        upper = upper_of(self._store)  # of a folder the ledger as it lies: looking mends nothing
+        ledger = cache(lambda: still_ledger(upper) if isinstance(upper, FolderStore) else upper.ledger)
+        for name in Proposals(self._store.state, ledger).broken(self._site.clock()):
             said = f"The waiting change {name} cannot be read, or was altered."
             yield Remark(name="proposal-broken", about=self._store.place_of(f"{PENDING}/{name}"), message=said)
         if not ForgottenList(self._store.state, lambda: Key(bytes(32))).is_sound():
@@ -161,6 +162,10 @@ def _of_folder(store: Store) -> FolderStore:
     return store
 
 
+def _misconfigured(error: HomeError) -> Remark:
+    return Remark(name="config-broken", about=FILE, message=f"{error}.", do=error.hint or "")
+
+
 class Doctor:
     """One folder, looked at and mended whether or not a home can be opened there."""
 
@@ -182,7 +187,10 @@ class Doctor:
     def look(self) -> list[Remark]:
         """Everything there is to say, damage first. Raises NoSuchHome where none ever was, and nothing else."""
         if is_address(self._path):
-            site = self._site()
+            try:
+                site = self._site()
+            except BadConfig as error:
+                return completed([_misconfigured(error)])
             with closing(site.store):
                 return look(site, self._rooms, progress=self._progress)
         if gone := self._gone():
@@ -259,7 +267,7 @@ class Doctor:
                 site = self._site()
             except HomeError as error:
                 site = self._bare(open_home_folder(self._path))  # raises where it is not the configuration's fault
-                wrong = [Remark(name="config-broken", about=FILE, message=f"{error}.", do=error.hint or "")]
+                wrong = [_misconfigured(error)]
         with closing(site.store):
             yield site, wrong
 
@@ -318,6 +326,7 @@ def _parts(site: Site, rooms: CheckedRooms, *, whole: bool) -> list[tuple[str, C
 
         return [
             ("the database", CheckedRows(cast("RowStore", upper_of(store)))),
+            ("small files", _SmallFiles(site)),
             ("transcripts", rooms.parts(site)[-1]),
             *below,
         ]

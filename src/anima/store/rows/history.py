@@ -196,7 +196,8 @@ class RowHistory:
 
     def check(self) -> list[str]:
         """What is wrong, a sentence each; nothing when every version can be read."""
-        wrong, held = list[str](), dict[str, bytes | None]()
+        sql = "select distinct n from anima.version where [own] and n not in (select n from anima.revision where [own])"
+        wrong, held = [f"revision {row[0]} is gone" for row in self._rows.ask(sql)], dict[str, bytes | None]()
         sql = "select path, n, blob, start, rest, body from anima.version where [own] order by n, path"
         for row in self._rows.ask(sql):
             found = _Version(*row)

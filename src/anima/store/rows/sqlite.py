@@ -16,6 +16,7 @@ import secrets
 import sqlite3
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
@@ -242,7 +243,7 @@ class Replica(OneFile):
             if writer[0][0] != holder:
                 hint = "delete the row `writer` of the table lease on the server only when the other machine is gone"
                 raise Refused(f"{self.name}: another machine writes to {url}", rule="several-writers", hint=hint)
-            failing.pop_all()
+            weakref.finalize(self, failing.pop_all().close)
 
     def _only_one(self, failing: ExitStack) -> str:
         """A word for this file on this machine, kept beside it and held for as long as the process lives."""

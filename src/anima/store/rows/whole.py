@@ -14,7 +14,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -80,10 +80,10 @@ class RowWhole:
     # -- what there is ----------------------------------------------------------------------------------------------------
 
     def census(self) -> tuple[list[FoundFile], list[tuple[str, str]]]:
-        rows = [found for found in self._files.beneath("") if not censuses.refusal(found.path)]
         found = [
             FoundFile(row.path, row.size, censuses.own_mode(row.path, row.mode), min(int(row.time.timestamp()), LATEST))
-            for row in rows
+            for row in self._files.beneath("")
+            if not censuses.refusal(row.path)
         ]
         found += [FoundFile(path, len(self.read(path) or b""), 0o600, 0) for path in (KEY, LEDGER) if self.read(path)]
         if (place := self._as_repository()) is not None:
@@ -174,10 +174,13 @@ class RowWhole:
         if (head := history.head()) is None:
             return None
         if self._repository is None or self._repository[0] != head:
-            place = self._store.scratch(f"history-{head}")
-            shutil.rmtree(place, ignore_errors=True)
-            is_made = self._store.state.get("made") is not None
-            to_git(history.revisions(), place, GIT if is_made else BARE)
+            top = GIT if self._store.state.get("made") is not None else BARE
+            place = self._store.scratch(f"{os.path.basename(top)}-{head}")
+            if not os.path.isdir(place):  # the same bytes whoever makes it, and whole from the moment it has its name
+                made = tempfile.mkdtemp(dir=os.path.dirname(place))
+                to_git(history.revisions(), made, top)
+                with suppress(OSError):  # somebody was first
+                    os.rename(made, place)
             self._repository = (head, place)
         return self._repository[1]
 
@@ -245,9 +248,8 @@ class RowSwap:
             return file.read()
 
     def _put(self, path: str) -> None:
-        found, version = os.stat(f"{self._place}/{path}"), None
-        if not path.startswith(f"{MACHINE}/"):
-            version = self._store.next_version()
+        found = os.stat(f"{self._place}/{path}")
+        version = None if path.startswith(f"{MACHINE}/") else self._store.next_version()
         moment = datetime.fromtimestamp(found.st_mtime, UTC)
         self._store.files.put(path, self._bytes(path), version=version, mode=found.st_mode & 0o777, time=moment)
 
