@@ -323,6 +323,7 @@ class Change:
     actor: Actor
     origin: Origin
     session: str | None = None
+    guest: str = ""  # the mark of the agent elsewhere whose wish it is, in whichever session
     scope: Scope | None = None
     taint: frozenset[Origin] = frozenset()
     reason: str = ""

@@ -13,10 +13,12 @@ from pathlib import Path
 import pytest
 from attacking import PLANTED, need, told
 
-from anima import Home, Scope
+from anima import Home, Scope, Session
 from anima.agent.models import Models
 from anima.cli.serve import _guest
 from anima.mcp.server import MOST_OF_ONE, MOST_SESSIONS
+from anima.memory import MOST_PER_GUEST, MOST_PER_SESSION
+from anima.memory.unreviewed import MOST_OF_GUEST, MOST_OF_SESSION
 from anima.testing import Clock
 from anima.testing.models import ModelServer
 from anima.web.app import create_app
@@ -122,6 +124,34 @@ def test_one_token_that_asks_much_at_once_is_told_to_wait_and_others_are_not(des
             theirs = pool.submit(asked, other)
         answers = Counter(each.result() for each in waiting)
     assert answers == {200: most, 429: most} and theirs.result() == 200
+
+
+def guest(home: Home, credential: str) -> Session:
+    return home.sessions.begin(scope=Scope.MAIN, channel="mcp", guest=(credential, ""))
+
+
+def test_one_agent_elsewhere_does_not_fill_what_is_noted(home: Home) -> None:
+    answers = []
+    for talk in range(MOST_OF_GUEST // MOST_OF_SESSION + 1):
+        with guest(home, "token:greedy") as session:
+            lines = "".join(f"- fact {talk}.{n}\n" for n in range(MOST_OF_SESSION))
+            answers.append(session.call("memory_write", {"target": "notes/x.md", "content": lines})["status"])
+    with guest(home, "token:other") as other:
+        theirs = other.call("memory_write", {"target": "notes/x.md", "content": "- tea\n"})
+    assert (answers, theirs["status"]) == (["noted"] * (len(answers) - 1) + ["refused"], "noted")
+
+
+def test_one_agent_elsewhere_does_not_fill_the_inbox(home: Home) -> None:
+    answers = []
+    for talk in range(MOST_PER_GUEST // MOST_PER_SESSION + 1):
+        with guest(home, "token:greedy") as session:
+            for n in range(MOST_PER_SESSION if talk < 2 else 1):
+                wish = {"target": "TOOLS.md", "content": f"- wish {talk}.{n}\n"}
+                answers.append(session.call("memory_write", wish)["status"])
+            last = [answers[-1], session.call("memory_forget", {"text": f"wish {talk}"})["status"]]
+    with guest(home, "token:other") as other:
+        assert other.call("memory_forget", {"text": "wish 0"})["status"] == "pending"
+    assert answers.count("pending") == MOST_PER_GUEST and last == ["refused", "refused"]
 
 
 # -- what a token that may only read writes ----------------------------------------------------------------------------------

@@ -307,14 +307,14 @@ class Forget:
         nothing: what holds the words, the owner sees."""
         wish = {**wish, **({"layer": layer} if layer else {})}
         now, content, pending = self._site.clock(), content_of([change], wish), self._writer.proposals
-        if (before := pending.before(change.session, layer, now))[1]:  # and nothing is looked for in vain
+        if (before := pending.before(change, layer, now))[1]:  # and nothing is looked for in vain
             return next((p for p in before[0] if p.content == content), None)
         drawn = self.plan(_asked_by(wish), purge=False)
         bases = [self._store.documents.read(c.path).text for c in drawn.changes]
         rest = [each for each in drawn.everything if each.place in ("transcript", "proposal", "torn")]
         told = "".join(f"forget: {each.place} {each.where}, {each.count} ({each.why})\n" for each in rest)
         with self._store.lock():
-            waits, is_full = pending.before(change.session, layer, now)
+            waits, is_full = pending.before(change, layer, now)
             if (twin := next((p for p in waits if p.content == content), None)) is not None:
                 return twin
             if is_full:

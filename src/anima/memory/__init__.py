@@ -35,6 +35,7 @@ FORMAT = 1
 FIRST = "first-conversation"  # the rule of the card that holds what was agreed on in it
 LIFETIME = timedelta(days=14)
 MOST_PER_SESSION = 100
+MOST_PER_GUEST = 200  # of an agent elsewhere, in however many conversations
 MOST_PER_LAYER = 20  # of somebody who is not the owner, or of a group, in however many conversations
 _ENDS = {ord(end): f"\\u{ord(end):04x}" for end in "\x85\u2028\u2029"}  # of lines, to whoever draws them
 _ID = re.compile(r"p(?:[0-9a-f]{12}|[1-9]\d{0,10})")
@@ -112,13 +113,15 @@ class Proposals:
         """Those of one session that wait. What cannot be read is nobody's here; `anima doctor` tells of it."""
         return [waiting for waiting in self._waiting(now, but=Damaged) if waiting.session == session]
 
-    def before(self, session: str | None, layer: str, now: datetime) -> tuple[list[Proposal], bool]:
+    def before(self, wish: Change, layer: str, now: datetime) -> tuple[list[Proposal], bool]:
         """What waits of whoever asks, in every conversation of a layer's; and whether nothing more may."""
-        if not layer:
-            waits = self.of(session, now)
-            return waits, len(waits) >= MOST_PER_SESSION
-        waits = [waiting for waiting in self._waiting(now, but=Damaged) if waiting.layer == layer]
-        return waits, len(waits) >= MOST_PER_LAYER
+        all_ = list(self._waiting(now, but=Damaged))
+        if layer:
+            waits = [waiting for waiting in all_ if waiting.layer == layer]
+            return waits, len(waits) >= MOST_PER_LAYER
+        waits = [waiting for waiting in all_ if waiting.session == wish.session]
+        theirs = [waiting for waiting in all_ if wish.guest and waiting.changes[0].guest == wish.guest]
+        return waits, len(waits) >= MOST_PER_SESSION or len(theirs) >= MOST_PER_GUEST
 
     def _waiting(self, now: datetime, *, but: type[Damaged]) -> Iterator[Proposal]:
         """Those that wait, but for what stands in no other's way; `broken` names it."""
@@ -222,6 +225,7 @@ def _dump(p: Proposal) -> dict[str, Any]:
         "actor": first.actor,
         "origin": first.origin,
         "session": first.session,
+        **({"guest": first.guest} if first.guest else {}),
         "scope": first.scope,
         "taint": sorted(first.taint),
         "changes": [
@@ -240,6 +244,7 @@ def _parse(raw: dict[str, Any]) -> Proposal:
         "actor": Actor(raw["actor"]),
         "origin": Origin(raw["origin"]),
         "session": raw["session"],
+        "guest": str(raw.get("guest", "")),
         "scope": Scope(raw["scope"]) if raw["scope"] else None,
         "taint": frozenset(Origin(o) for o in raw["taint"]),
     }
@@ -300,10 +305,10 @@ class WaitingCalls:
         `change` says who asks: it is never made."""
         now, content = self._clock(), content_of((change,), call)
         with self._store.lock():
-            waits = self._kept.of(change.session, now)
+            waits, is_full = self._kept.before(change, "", now)
             if (twin := next((p for p in waits if p.content == content), None)) is not None:
                 return twin
-            if len(waits) >= MOST_PER_SESSION:
+            if is_full:
                 return None
             return self._kept.keep(
                 Proposal(

@@ -29,6 +29,7 @@ ARCHIVE = "archive"
 IMPORT = "import-"  # how the folder of an import is called; what stands in it are whole documents
 _UNSEEN = timedelta(days=90)
 MOST_OF_SESSION = 500  # entries of one session that may wait
+MOST_OF_GUEST = 2_000  # and of an agent elsewhere, in however many
 MOST = 20_000
 _HEAD = re.compile(r"## (u[0-9a-f]{12}) for ")
 _ABOUT = re.compile(r"<!-- (\{.*\}) -->\s*\Z")
@@ -47,6 +48,7 @@ class Noted:
     section: str | None = None
     origins: frozenset[Origin] = frozenset()
     session: str | None = None
+    guest: str = ""
     scope: Scope | None = None
     time: str = ""
 
@@ -82,6 +84,7 @@ def noted(change: Change, place: DocPath, now: datetime, origins: Iterable[Origi
             section=change.section,
             origins=frozenset(origins),
             session=change.session,
+            guest=change.guest,
             scope=change.scope,
             time=now.isoformat(timespec="minutes"),
         )
@@ -111,6 +114,7 @@ def drawn(entry: Noted) -> str:
         "section": entry.section,
         "from": sorted(entry.origins),
         "session": entry.session,
+        "guest": entry.guest,
         "scope": entry.scope,
         "time": entry.time,
     }
@@ -145,6 +149,7 @@ def _entry(place: DocPath, lines: list[str]) -> Noted | None:
             section=section,
             origins=frozenset(Origin(each) for each in raw.get("from", ())),
             session=raw.get("session"),
+            guest=str(raw.get("guest", "")),
             scope=Scope(raw["scope"]) if raw.get("scope") else None,
             time=str(raw.get("time", "")),
             place=place,

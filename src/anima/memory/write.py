@@ -23,7 +23,7 @@ from anima.gate.scan import scan_text
 from anima.layout.listener import layer_at
 from anima.memory import FIRST, LIFETIME, Proposal, Proposals, WaitingCalls, content_of
 from anima.memory.forgotten import ForgottenList
-from anima.memory.unreviewed import FOLDER, MOST, MOST_OF_SESSION, Unreviewed, drawn, layer_folder, noted
+from anima.memory.unreviewed import FOLDER, MOST, MOST_OF_GUEST, MOST_OF_SESSION, Unreviewed, drawn, layer_folder, noted
 from anima.model import (
     OWN_FILE,
     Actor,
@@ -233,9 +233,10 @@ class Writer:
         new = {id: entry for id, entry in found.items() if id not in known}
         if changes[0].scope is not Scope.MAIN and not layer:  # what the owner had forgotten comes back by nobody else
             new = {id: entry for id, entry in new.items() if not self.forgotten.holds(entry[0].text)}
-        session = changes[0].session
-        own = {entry.id for entry in waiting if entry.session == session}
-        if len(waiting) + len(found) > MOST or len(own | found.keys()) > MOST_OF_SESSION:
+        session, guest = changes[0].session, changes[0].guest
+        own = {entry.id for entry in waiting if entry.session == session} | found.keys()
+        theirs = {entry.id for entry in waiting if guest and entry.guest == guest} | found.keys()
+        if len(waiting) + len(found) > MOST or len(own) > MOST_OF_SESSION or len(theirs) > MOST_OF_GUEST:
             full = Verdict(answer=Answer.DENY, rule="too-many-pending", reason="too much waits for the owner already")
             return self._refused(changes, judged._replace(verdict=full))
         if new:
@@ -279,7 +280,7 @@ class Writer:
         if is_seen and all(c.kind is Kind.WRITE and c.text == base for c, base in zip(changes, bases, strict=True)):
             return tuple(_receipt(change, "unchanged", judged) for change in wanted)
         with self.store.lock():
-            waits, is_full = self.proposals.before(changes[0].session, situation.layer, now)
+            waits, is_full = self.proposals.before(changes[0], situation.layer, now)
             card = next((p for p in waits if p.is_first), None)
             if is_first := self._is_of_first_talk(changes, situation, card):
                 changes, bases = self._carded(changes[0], bases[0], card)
@@ -292,7 +293,7 @@ class Writer:
             proposal = next((p for p in waits if (p.asked == asked if asked else p.content == content)), None)
             if proposal is None:
                 if is_full:
-                    why = f"{len(waits)} changes of {'theirs' if situation.layer else 'this session'} wait for the owner already"
+                    why = "enough changes of whoever asks wait for the owner already"
                     full = Verdict(answer=Answer.DENY, rule="too-many-pending", reason=why)
                     return self._refused(changes, judged._replace(verdict=full))
                 proposal = self.proposals.keep(

@@ -246,6 +246,7 @@ class Hand:
             actor=Actor.AGENT,
             origin=Origin.AGENT,
             session=self.id,
+            guest=self.guest.mark if self.guest else "",
             scope=self.listener.scope,
             taint=self.all_read,
         )
