@@ -29,7 +29,7 @@ test-long: $(VENV)/.test-installed  ## the long suites: PART=kills, power, crowd
 SUITES := sessions gate dream forget upkeep memory/test_reviewing.py backup/test_moving.py backup/test_snapshots.py
 test-postgres: $(VENV)/.test-installed  ## everything about homes in PostgreSQL, also what takes long
 	$(VENV)/bin/python -m pytest -rs $(addprefix tests/store/test_,contract.py postgres.py tenants.py credentials.py lives.py rows_damaged.py) tests/web/test_fleet.py tests/web/test_fleet_attacked.py tests/search/test_index.py
-	$(VENV)/bin/python -m pytest -rs tests/store/test_outages.py tests/store/test_secrets_apart.py
+	$(VENV)/bin/python -m pytest -rs tests/store/test_outages.py tests/store/test_secrets_apart.py tests/web/test_fleet_canaries.py
 	STORE=postgres $(VENV)/bin/python -m pytest -m "not long" $(addprefix tests/,$(SUITES))
 
 test-layers: $(VENV)/.test-installed  ## two layers and one file: contract, state machine, faults, canaries, also what takes long

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import subprocess
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -191,3 +192,37 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
     yield made
     made.app.state.served.close()
     made.home.close()
+
+
+@pytest.fixture
+def bouncer(cluster: Cluster) -> Iterator[str]:
+    """The application's address through pgbouncer in transaction mode, with fewer connections than there are workers."""
+    import psycopg
+
+    found = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
+    if found is None:
+        pytest.skip("NOT PROVEN: there is no pgbouncer here (Debian: apt-get install pgbouncer)")
+    place = Path(tempfile.mkdtemp(prefix="pb-"))
+    socket = psycopg.conninfo.conninfo_to_dict(cluster.owner)["host"]
+    (place / "users").write_text('"anima_app" ""\n')
+    (place / "ini").write_text(
+        f"[databases]\n* = host={socket}\n[pgbouncer]\nlisten_addr =\nlisten_port = 6432\nunix_socket_dir = {place}\n"
+        f"auth_type = trust\nauth_file = {place}/users\npool_mode = transaction\ndefault_pool_size = 6\n"
+        f"logfile = {place}/log\nmax_client_conn = 200\n"
+    )
+    nobody = ("unshare", "--user", "--map-user=1000", "--map-group=1000", "--") if os.geteuid() == 0 else ()
+    running = subprocess.Popen([*nobody, found, "-q", str(place / "ini")])
+    address = f"postgresql://anima_app@/postgres?host={place}&port=6432"
+    try:
+        while True:
+            assert running.poll() is None, (place / "log").read_text()
+            try:
+                psycopg.connect(address).close()
+                break
+            except psycopg.OperationalError:
+                continue
+        yield address
+    finally:
+        running.kill()
+        running.wait()
+        shutil.rmtree(place, ignore_errors=True)

@@ -19,12 +19,14 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx2 as httpx
 import pytest
 
 from anima import Home, Scope
 from anima.errors import HomeBusy, HomeError
 from anima.testing import postgres
 from conftest import Cluster
+from fronting import Front, Started
 
 psycopg = pytest.importorskip("psycopg")
 SECONDS = int(os.environ.get("OUTAGE_SECONDS", "60"))  # how long writers are killed, one a second
@@ -363,6 +365,107 @@ def test_writers_of_which_one_is_killed_every_second_lose_nothing_and_write_noth
         check_log(home.read("log.md").text, has, tries)
         check_whole(home)
     print(json.dumps({"killed": len(every) - 4, "acknowledged": len(has), "tried": len(tries)}))
+
+
+class Servers:
+    """Four servers, each in a process of its own; one that was killed is started again while the others go on."""
+
+    def __init__(self, address: str, log: Path) -> None:
+        self._address, self._log, self.killed = address, log, 0
+        self.running = [Started(address, log) for _ in range(4)]
+        self._starting = dict[int, threading.Thread]()
+
+    def kill(self, at: int) -> None:
+        if at in self._starting:
+            self._starting[at].join()
+        self.running[at].kill()
+        self.killed += 1
+        self._starting[at] = threading.Thread(target=self._start, args=(at,))
+        self._starting[at].start()
+
+    def _start(self, at: int) -> None:
+        self.running[at] = Started(self._address, self._log)
+
+    def end(self) -> None:
+        for thread in self._starting.values():
+            thread.join()
+        for server in self.running:
+            server.kill()
+
+
+class Client:
+    """Somebody who adds lines to a document of their own through whichever server answers. What was written is bound to what
+    was read (If-Match), so an answer that was lost may be asked for again: it stands, or is written now, and never twice."""
+
+    def __init__(self, servers: Servers, secret: str, name: str, over: threading.Event) -> None:
+        self._servers, self._path, self._over = servers, f"/api/v1/files/{name}.md", over
+        self.kept, self.again, self.answered, self.failed = list[str](), 0, set[str](), list[BaseException]()
+        self._headers, self._dice = {"Authorization": f"Bearer {secret}"}, random.Random(name)
+        self.thread = threading.Thread(target=self._work)
+
+    def _work(self) -> None:
+        try:
+            for n in range(1_000_000):
+                if self._over.is_set():
+                    return
+                line = f"- {n}\n"
+                while not self._stands(line):
+                    self.again += 1
+                self.kept.append(line)
+        except BaseException as error:
+            self.failed.append(error)
+
+    def _stands(self, line: str) -> bool:
+        """Whether a line is there: it was read, or its write acknowledged."""
+        url = self._dice.choice(self._servers.running).url
+        try:
+            with httpx.Client(base_url=url, headers=self._headers, timeout=60) as client:
+                found = client.get(self._path)
+                if found.status_code not in (200, 404):
+                    return False
+                text = found.json()["text"] if found.status_code == 200 else ""
+                if line in text.splitlines(keepends=True):
+                    return True
+                base = {"If-Match": found.headers["ETag"]} if text else {"If-None-Match": "*"}
+                self.answered.add(url)
+                return bool(client.put(self._path, json={"text": text + line}, headers=base).status_code == 200)
+        except httpx.HTTPError:
+            return False  # it was killed, or is not there yet
+
+
+@pytest.mark.long
+def test_servers_of_which_one_is_killed_every_second_lose_nothing_and_write_nothing_twice(
+    cluster: Cluster, sealed: str, tmp_path: Path
+) -> None:
+    front, tenant, dice, over = Front(cluster), cluster.new_tenant(), random.Random(7), threading.Event()
+    secret = front.token(tenant)[1]
+    front.app.state.homes.stop()
+    servers = Servers(cluster.application, tmp_path / "log")
+    clients = [Client(servers, secret, f"log{n}", over) for n in range(4)]
+    try:
+        for client in clients:
+            client.thread.start()
+        until = time.monotonic() + SECONDS
+        while time.monotonic() < until or servers.killed < 4:
+            time.sleep(1.0)
+            servers.kill(dice.randrange(4))
+            assert not any(client.failed for client in clients), [client.failed for client in clients]
+    finally:
+        over.set()
+        for client in clients:
+            client.thread.join()
+        servers.end()
+    with Home.open(cluster.application, tenant=tenant) as home:
+        for n, client in enumerate(clients):
+            assert home.read(f"log{n}.md").text == "".join(client.kept) and client.kept
+        check_whole(home)
+        wrote = [change for change in home.past.changes(limit=1_000_000) if change.what == "write"]
+        own = [path for change in wrote for path in change.paths if str(path).startswith("log")]
+        assert len(own) == sum(
+            len(client.kept) for client in clients
+        )  # no line was written twice, not even to be taken back
+    told = {"killed": servers.killed, "acknowledged": len(own), "asked again": sum(client.again for client in clients)}
+    print(json.dumps(told | {"servers that answered": len(set().union(*(client.answered for client in clients)))}))
 
 
 def anew(home: Home, address: str) -> Home:

@@ -7,12 +7,9 @@ from __future__ import annotations
 import inspect
 import itertools
 import os
-import re
-import shutil
-import subprocess
 import tempfile
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +21,7 @@ from anima.sessions.session import Session
 from anima.store.rows import transaction
 from anima.testing.embedder import MockEmbedder
 from conftest import Cluster
+from fronting import bare, made_up
 
 psycopg = pytest.importorskip("psycopg")
 pytestmark = pytest.mark.long
@@ -103,15 +101,6 @@ def talked(home: Home, canary: str, place: Path) -> object:
             given = made_up(tool.schema(), canary)  # type: ignore[union-attr]
             seen.append(told(lambda s, c, p, t=tool, g=given: s.call(t.name, g), session, canary, place))  # type: ignore[misc]
     return seen
-
-
-def made_up(schema: Any, canary: str) -> dict[str, Any]:
-    """Arguments that fit a tool's description."""
-    words = {"string": f"{canary}.md", "integer": 3, "number": 3, "boolean": False, "array": [canary], "object": {}}
-    asked = schema.get("properties", {})
-    kinds = {name: each.get("type", "string") for name, each in asked.items()}
-    given = {name: words[kind if isinstance(kind, str) else kind[0]] for name, kind in kinds.items()}
-    return given | {name: each["enum"][0] for name, each in asked.items() if each.get("enum")}
 
 
 HOME: dict[str, Verb] = {
@@ -271,46 +260,8 @@ def test_nothing_crosses(cluster: Cluster, sealed: str) -> None:
 
 
 def test_nothing_crosses_by_row_policies_alone(cluster: Cluster, sealed: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    asked = transaction._told
-
-    def bare(statement: str) -> str:
-        own = r"(\w+\.)?tenant = %\(tenant\)s( and (\w+\.)?home = %\(home\)s)?"
-        return re.sub(own, "true", asked(statement))
-
-    monkeypatch.setattr(transaction, "_told", bare)  # and so two homes of one tenant would be one
+    monkeypatch.setattr(transaction, "_told", bare(transaction._told))  # and so two homes of one tenant would be one
     live_beside(cluster.application, cluster, together=True)
-
-
-@pytest.fixture
-def bouncer(cluster: Cluster) -> Iterator[str]:
-    """The application's address through pgbouncer in transaction mode, with fewer connections than there are workers."""
-    found = shutil.which("pgbouncer", path=f"{os.environ.get('PATH', '')}:/usr/sbin")
-    if found is None:
-        pytest.skip("NOT PROVEN: there is no pgbouncer here (Debian: apt-get install pgbouncer)")
-    place = Path(tempfile.mkdtemp(prefix="pb-"))
-    socket = psycopg.conninfo.conninfo_to_dict(cluster.owner)["host"]
-    (place / "users").write_text('"anima_app" ""\n')
-    (place / "ini").write_text(
-        f"[databases]\n* = host={socket}\n[pgbouncer]\nlisten_addr =\nlisten_port = 6432\nunix_socket_dir = {place}\n"
-        f"auth_type = trust\nauth_file = {place}/users\npool_mode = transaction\ndefault_pool_size = 6\n"
-        f"logfile = {place}/log\nmax_client_conn = 200\n"
-    )
-    nobody = ("unshare", "--user", "--map-user=1000", "--map-group=1000", "--") if os.geteuid() == 0 else ()
-    running = subprocess.Popen([*nobody, found, "-q", str(place / "ini")])
-    address = f"postgresql://anima_app@/postgres?host={place}&port=6432"
-    try:
-        while True:
-            assert running.poll() is None, (place / "log").read_text()
-            try:
-                psycopg.connect(address).close()
-                break
-            except psycopg.OperationalError:
-                continue
-        yield address
-    finally:
-        running.kill()
-        running.wait()
-        shutil.rmtree(place, ignore_errors=True)
 
 
 def test_nothing_crosses_through_pgbouncer(cluster: Cluster, sealed: str, bouncer: str) -> None:
