@@ -95,7 +95,7 @@ def served(address: str, log: Path, *, without_conditions: bool = False) -> Iter
         finally:
             server.terminate()
             try:
-                server.wait(30)
+                server.wait(300)  # each conversation that is open is flushed
             finally:
                 server.kill()
 

@@ -31,7 +31,7 @@ class Waking:
 
     def __init__(self, homes: ManyHomes, fleet: Fleet) -> None:
         self._homes, self._fleet = homes, fleet
-        self._stop, self._due = threading.Event(), queue.Queue[Woken](THREADS)
+        self._stop, self._due = threading.Event(), queue.Queue[Woken | None](2 * THREADS)  # None: it is over
         self._threads = [threading.Thread(target=self._ask, name="anima-waking", daemon=True)]
         self._threads += [threading.Thread(target=self._work, name="anima-woken", daemon=True) for _ in range(THREADS)]
 
@@ -41,6 +41,8 @@ class Waking:
 
     def stop(self) -> None:
         self._stop.set()
+        for _ in range(THREADS):
+            self._due.put(None)
         for thread in self._threads:
             thread.join(timeout=10)
 
@@ -53,11 +55,7 @@ class Waking:
                 log.warning("nobody knows whose time has come: %s; trying again", error)
 
     def _work(self) -> None:
-        while not self._stop.is_set():
-            try:
-                woken = self._due.get(timeout=0.5)
-            except queue.Empty:
-                continue
+        while (woken := self._due.get()) is not None and not self._stop.is_set():
             try:
                 self.look(woken)
             except Exception as error:
