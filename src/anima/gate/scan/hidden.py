@@ -52,7 +52,7 @@ class Blob(NamedTuple):
 
 def blobs(text: str) -> Iterator[Blob]:
     """The blobs of a text that hold words. One of the kind "unread" says that there was too much to decode."""
-    left, count, words = TOTAL, 0, " ".join([word for word in text.split() if len(word) >= 16])
+    left, count, words = TOTAL, 0, " ".join(compiled(r"\S{16,}+").findall(text))
     for kind, pattern, decode, sign in _CARRIERS:
         # Most texts have no word that is long enough for a carrier.
         worth = " " in text if sign == " " else sign in words and compiled(pattern).search(words) is not None

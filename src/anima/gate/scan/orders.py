@@ -262,11 +262,9 @@ def _matches(view: _View, words: set[str]) -> Iterator[tuple[int, int, str]]:
 
 def _words_of(text: str, book: dict[str, list[_Phrase]], words: set[str]) -> Iterator[tuple[str, int]]:
     """The words of the book, where they stand; adds every word it meets to `words`."""
-    for found in compiled(_WORDS).finditer(text):
-        word = found[0]
-        words.add(word)
-        if word in book:
-            yield word, found.start()
+    words.update(compiled(_WORDS).findall(text))
+    if not words.isdisjoint(book):  # a match object for every word of a long text is dear
+        yield from ((found[0], found.start()) for found in compiled(_WORDS).finditer(text) if found[0] in book)
     if not text.isascii() or ".md" in text:
         letters = set(text)
         yield from _everywhere(text, [word for word in _unbordered() if letters.issuperset(word)])
