@@ -39,6 +39,13 @@ def test_a_line_goes_where_lines_like_it_are() -> None:
     assert heading_of(MEMORY, "- The northern hive has a new queen") == "Bees"
 
 
+@pytest.mark.parametrize("line", ["Close parentheses on a line of their own", "The shop is open on Sundays"])
+def test_a_word_that_only_describes_a_heading_speaks_for_no_line(line: str) -> None:
+    page = "# Memory\n\n## People\n\n## Open questions\n\n"
+    assert placed(page, line).section == "Notes"
+    assert placed(page, "Which dentist takes new patients?").section == "Open questions"
+
+
 def test_a_line_that_is_like_none_goes_to_the_notes() -> None:
     assert heading_of(MEMORY, "- The wifi is called larch-5G") == "Notes"
     assert placed(MEMORY, "- The wifi is called larch-5G").text == MEMORY + "- The wifi is called larch-5G\n"

@@ -156,7 +156,8 @@ class _Known:
         self.end = own_end(found, section)
         lines = [line for line in lines_of(text[section.body : self.end])[-MOST_LINES:] if line.strip()]
         self.is_place = section.level > 1 or any(map(bullet_of, lines))  # else it is the title of the page
-        heading = frozenset(cut(section.title))
+        named = frozenset(cut(section.title))
+        heading = named - _stems(read_table("text", "sections")["describe"]) or named
         usual = frozenset[str]().union(*(_stems(under) for heads, under in _table() if heads & heading))
         times = Counter(word for line in lines for word in frozenset(cut(line)).intersection(words))
         self.said = dict.fromkeys(words, 0.0)
