@@ -468,6 +468,33 @@ def test_servers_of_which_one_is_killed_every_second_lose_nothing_and_write_noth
     print(json.dumps(told | {"servers that answered": len(set().union(*(client.answered for client in clients)))}))
 
 
+SCRATCH = """
+from anima.store.rows.store import Scratch
+made = Scratch()
+print(made.folder, flush=True)
+input()
+"""
+
+
+def test_what_a_killed_process_left_of_conversations_goes_with_the_next_and_no_others_does(tmp_path: Path) -> None:
+    def start() -> tuple[subprocess.Popen[str], Path]:
+        env, pipe = {**os.environ, "TMPDIR": str(tmp_path)}, subprocess.PIPE
+        made = subprocess.Popen([sys.executable, "-c", SCRATCH], stdin=pipe, stdout=pipe, text=True, env=env)
+        assert made.stdout
+        return made, Path(made.stdout.readline().strip())
+
+    (killed, left), (living, own) = start(), start()
+    assert left.is_dir() and own.is_dir()
+    killed.kill()
+    killed.communicate()
+    assert left.is_dir()
+    later, _ = start()
+    assert not left.exists() and own.is_dir()
+    for each in (living, later):
+        each.communicate("\n")
+    assert not list(tmp_path.iterdir())
+
+
 def anew(home: Home, address: str) -> Home:
     """The same home as somebody else opens it."""
     return Home.open(address, tenant=home.name.rpartition(" ")[2].partition("/")[0])

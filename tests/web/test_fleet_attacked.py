@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from starlette.testclient import TestClient
 
+from anima.cli import run
 from anima.errors import NoSuchHome
 from anima.store.rows.fleet import Fleet
 from anima.store.rows.tenants import _tables
@@ -50,6 +51,15 @@ def test_a_token_to_read_alone_writes_nothing_by_whatever_door_and_however_late(
     after = [each["path"] for each in owner.get("/api/v1/files").json()["items"]]
     assert {path for path in after if not path.startswith("sessions/")} == before
     assert owner.get("/api/v1/noted").json()["items"] == owner.get("/api/v1/pending").json()["items"] == []
+
+
+def test_no_server_stands_without_a_key_whose_tickets_anybody_could_make(
+    cluster: Cluster, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for key in ("", "short"):
+        monkeypatch.setenv("ANIMA_KEY", key)
+        assert run(["serve", "--database", cluster.application, "--port", "0", "--json"]) != 0
+        assert "ANIMA_KEY" in capsys.readouterr().out
 
 
 # -- floods ----------------------------------------------------------------------------------------------------------------

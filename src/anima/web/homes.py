@@ -237,7 +237,7 @@ class ManyHomes:
         self._threads = [threading.Thread(target=work, name=name, daemon=True) for work, name in targets]
         self.is_draining, self.is_secure = False, is_secure
         self.cookie = "__Host-anima" if is_secure else "anima-homes"
-        self._seal = hashlib.blake2b(env.get("ANIMA_KEY", "").encode(), person=b"anima-servers").digest()
+        self._seal = fleet.seal(env)
         self.tickets = Tickets(now=time.time, seal=self._seal)
 
     # -- who asks -------------------------------------------------------------------------------------------------------

@@ -7,14 +7,15 @@ and take away for one tenant. A role that could pass over row policies is refuse
 
 from __future__ import annotations
 
+import hashlib
 import select
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 from anima.errors import BadArguments, Damaged
-from anima.store.rows.homes import engine_at
-from anima.store.rows.transaction import HomeRows, LostConnection, Transaction
+from anima.store.rows.homes import KEY, Seal, engine_at
+from anima.store.rows.transaction import HomeRows
 
 _CHANNEL, _MARKS = "anima", 200  # of one message, which has fewer than 8,000 bytes
 _FOUND = "tenant tenant_name is_suspended id agent kind name scope sender access made expires".split()
@@ -41,18 +42,24 @@ class Fleet:
             raise BadArguments("many homes are served from PostgreSQL", hint="one home: anima up")
         self._engine: Any = engine_at(self.address)
         self.name: str = self._engine.name
+        self._nobodys = HomeRows(self._engine, 0, 0)  # before it is known whose rows may be seen
 
     def hide(self) -> None:
         """From now on nothing this process says of the database tells where it stands; what it serves are others' homes."""
         self._engine.name = "postgresql://homes"
 
+    def seal(self, env: Mapping[str, str]) -> bytes:
+        """What servers with one ANIMA_KEY have in common, and nobody else. Raises BadConfig where there is none."""
+        Seal(env.get(KEY), "")
+        return hashlib.blake2b(env[KEY].encode(), person=b"anima-servers").digest()
+
     def is_there(self) -> bool:
         """Whether the database answers."""
-        return self._ask("select 1", ()) is not None
+        return bool(self._nobodys.ask("select 1"))
 
     def credential(self, *, digest: bytes | None = None, id: str | None = None) -> dict[str, Any] | None:
         """The credential of a digest or an id, with its tenant; None where there is none that works."""
-        found = self._ask("select * from anima.credential_found(%s, %s)", (digest, id))
+        found = self._nobodys.one("select * from anima.credential_found(%(digest)s, %(id)s)", digest=digest, id=id)
         return dict(zip(_FOUND, found, strict=True)) if found else None
 
     def credentials(self, tenant: int, agent: str) -> list[dict[str, Any]]:
@@ -98,14 +105,14 @@ class Fleet:
 
     def woken(self, most: int, seconds: float) -> list[tuple[int, str, str]]:
         """Homes whose time has come, as tenant, its name, and agent; no other server is given them for so many seconds."""
-        with self._engine.connection() as db, self._engine.translated(Transaction(db)):
-            return [*db.execute("select * from anima.woken(%s, %s)", (most, seconds)).fetchall()]
+        return self._nobodys.ask("select * from anima.woken(%(most)s, %(seconds)s)", most=most, seconds=seconds)
 
     def tell(self, marks: Iterable[str]) -> None:
         """Tells every server that something happened in homes, by marks that say nothing to anybody else."""
         told = sorted(marks)
         for at in range(0, len(told), _MARKS):
-            self._ask("select pg_notify(%s, %s)", (_CHANNEL, " ".join(told[at : at + _MARKS])))
+            marked = " ".join(told[at : at + _MARKS])
+            self._nobodys.ask("select pg_notify(%(channel)s, %(marked)s)", channel=_CHANNEL, marked=marked)
 
     def heard(self, is_over: Callable[[], bool]) -> Iterator[list[str]]:
         """What servers tell, as it comes, over a connection of its own. Through a pooler that shares connections between
@@ -127,15 +134,3 @@ class Fleet:
         rows = HomeRows(self._engine, tenant, 0)
         with rows.transaction():
             yield rows
-
-    def _ask(self, statement: str, given: tuple[Any, ...]) -> tuple[Any, ...] | None:
-        """One row, without a tenant; once more where a connection that was kept turns out to be lost."""
-        for is_last in (False, True):
-            try:
-                with self._engine.connection() as db, self._engine.translated(Transaction(db)):
-                    found: tuple[Any, ...] | None = db.execute(statement, given).fetchone()
-                    return found
-            except LostConnection:
-                if is_last:
-                    raise
-        raise AssertionError

@@ -9,6 +9,8 @@ server the home's key is sealed by a key from the environment. Not here: rows (f
 from __future__ import annotations
 
 import copy
+import fcntl
+import glob
 import os
 import re
 import secrets
@@ -19,6 +21,7 @@ import time
 import weakref
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from functools import cache
 
 from anima.config import FILE
 from anima.errors import (
@@ -510,8 +513,23 @@ class Scratch:
     """A folder for what is derived of one home, for as long as this process has it open somewhere."""
 
     def __init__(self) -> None:
-        self.folder = tempfile.mkdtemp(prefix="anima-")
+        _sweep()
+        fresh = tempfile.mkdtemp(prefix=".anima-rows-")
+        self._lock = os.open(f"{fresh}/lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fcntl.flock(self._lock, fcntl.LOCK_EX)
+        self.folder = fresh.replace("/.anima-rows-", "/anima-rows-")
+        os.rename(fresh, self.folder)  # nobody finds it before it is locked
         weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
+        weakref.finalize(self, os.close, self._lock)
+
+
+@cache
+def _sweep() -> None:
+    """Removes, once, what processes of ours that were killed left: words of conversations stand in it."""
+    for lock in glob.glob(f"{glob.escape(tempfile.gettempdir())}/anima-rows-*/lock"):
+        with suppress(OSError), open(os.open(lock, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)) as held:
+            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(os.path.dirname(lock), ignore_errors=True)
 
 
 _SCRATCHES: weakref.WeakValueDictionary[tuple[str, int], Scratch] = weakref.WeakValueDictionary()
