@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 import anima
-from anima import Home, Scope
+from anima import BadConfig, Home, Scope, restore
 from conftest import Cluster
 
 ALL = "tenant = %(tenant)s and home = %(home)s"
@@ -86,3 +86,19 @@ def test_what_was_done_by_sql_is_found_and_nothing_is_changed(
     asked = anima.doctor(place, repair=True)
     assert asked.done == () and {each.name for each in asked.left} == {each.name for each in found}
     assert every_row(cluster, own) == before
+
+
+def test_a_home_whose_configuration_cannot_be_read_is_restored(
+    home: tuple[str, dict[str, int]], cluster: Cluster
+) -> None:
+    place, own = home
+    with Home.open(place) as opened:
+        kept = opened.snapshots.take()
+    _, sql, given = DAMAGES["the configuration cannot be read"]
+    with psycopg.connect(cluster.owner) as db:
+        db.execute(sql, {**own, **given})
+    with pytest.raises(BadConfig):
+        Home.open(place)
+    assert restore(kept.path, place).changed == ("anima.toml",)
+    with Home.open(place) as opened:
+        assert opened.past.audit().ok and opened.read("a.md").text.endswith("Bogota.\n")

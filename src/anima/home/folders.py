@@ -16,8 +16,9 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 from anima.config import Config, load
-from anima.errors import Damaged, HomeError, NoSuchHome
+from anima.errors import BadConfig, Damaged, HomeError, NoSuchHome
 from anima.home import Home, checked_rooms, now
+from anima.home.opening import UNREAD
 from anima.layout import trust
 from anima.layout.trust import Register, default_home
 from anima.layout.trust import folder as user_folder
@@ -59,7 +60,11 @@ def restore(
     @contextmanager
     def opens(place: str | Path) -> Iterator[Snapshots | None]:
         if is_address(place):
-            with Home.open(place, clock=moment, env=given, create=True) as held:
+            try:
+                held = Home.open(place, clock=moment, env=given, create=True)
+            except BadConfig:
+                held = Home.open(place, clock=moment, env=given, settings=UNREAD)
+            with held:
                 yield held.snapshots
             return
         home, place = None, Path(place)

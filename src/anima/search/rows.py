@@ -155,7 +155,7 @@ class RowTables:
 
     def shown(self, parts: Collection[int]) -> dict[int, ShownPart]:
         with _down():
-            rows = self._rows.ask(_SHOWN, parts=list(parts)) if parts else []
+            rows = self._rows.ask(_SHOWN, large=True, parts=list(parts)) if parts else []
         return {row[0]: ShownPart(row[1], row[2].decode()) for row in rows}
 
     def notes(self) -> tuple[str, ...]:
