@@ -18,7 +18,7 @@ CEILINGS = {
     "agent": 3_390,
     "backup": 2_260,
     "cli": 4_890,
-    "connect": 4_540,
+    "connect": 4_550,
     "dream": 2_860,
     "forget": 940,
     "gate": 2_520,

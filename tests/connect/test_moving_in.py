@@ -181,6 +181,23 @@ def test_no_prompt_is_told_what_others_said_and_no_login_is_taken_over() -> None
     assert login.taken == {"index.url": "https://mine.example/v1"} and "hunter22" not in f"{login}" and login.left
 
 
+@pytest.mark.parametrize(
+    ("address", "taken"),
+    [
+        ("https://mine.example/v1?key=hunter22", "https://mine.example/v1"),
+        ("https://mine.example/v1?api_key=hunter22&api-version=7", "https://mine.example/v1?api-version=7"),
+        ("https://me@mine.example/v1?v=7&Access_Token=hunter22", "https://mine.example/v1?v=7"),
+        ("https://mine.example/v1?v=7&monkeys=3", "https://mine.example/v1?v=7&monkeys=3"),
+        ("https://mine.example/v1?", "https://mine.example/v1?"),
+    ],
+)
+def test_no_key_in_what_an_address_asks_with_is_taken_over(address: str, taken: str) -> None:
+    found = settings_of("/o/.env", f"OLLAMA_BASE_URL={address}", home="/o/home")
+
+    assert found.taken == {"index.url": taken} and "hunter22" not in f"{found}"
+    assert bool(found.left) is (taken != address)
+
+
 def test_what_the_home_says_already_stays_and_so_does_every_line_of_its_file() -> None:
     mine = 'timezone = "Europe/Lisbon" # home\n\n[identity] # who\nname = "Mine"\n\n[[agent]]\nid = "aria"\n'
     text, already = with_settings(mine, settings_of("/o/moltbot.json", OPENCLAW, home="/o/home"))

@@ -27,6 +27,9 @@ _SECRET = re.compile(r"(?i)(?:key|token|secret|password)$")
 _LISTS = ("prompt.additional",)  # keys to which several values may go
 _TOLD = (*_LISTS, "persona.file")  # keys that say what a prompt is told
 _LOGIN = re.compile(r"^([A-Za-z][\w+.-]*://)[^/?#]*@")  # of an address
+_ASKED = re.compile(
+    r"(?i)(?:^|(?<=&))[^=&#]*(?:key|token|secret|password|sig)=[^&#]*&?"
+)  # of what an address asks with
 _EXPORT = re.compile(r"^(?:export\s+)?([A-Z][A-Z0-9_]*)=(.*)$", re.M)
 
 
@@ -127,6 +130,13 @@ def _wider(names: tuple[str, ...]) -> Iterator[str]:
         yield from (f"{'.'.join(part[:depth])}.*" for part in parts if depth < len(part))
 
 
+def _without_keys(value: str) -> str:
+    """An address without what lets somebody in; any other text as it is."""
+    head, mark, asked = _LOGIN.sub(r"\1", value).partition("?")
+    kept = _ASKED.sub("", asked).rstrip("&") if "://" in head else asked
+    return f"{head}{mark}{kept}" if kept or not asked else head
+
+
 def _take(taken: dict[str, Any], left: list[tuple[str, str]], each: Value, where: str, at: tuple[str, str]) -> None:
     path, value = each.names[0], each.value
     if where == "agent[].home" and isinstance(value, str):
@@ -134,9 +144,9 @@ def _take(taken: dict[str, Any], left: list[tuple[str, str]], each: Value, where
         if value == os.path.realpath(at[1]):
             left.append((path, "it is this home"))
             return
-    if isinstance(value, str) and _LOGIN.match(value):
-        value = _LOGIN.sub(r"\1", value)
-        left.append((path, "its name and password stay out: keys stand in the environment, in no file"))
+    if isinstance(value, str) and (bare := _without_keys(value)) != value:
+        value = bare
+        left.append((path, "its name and password, or key, stay out: keys stand in the environment, in no file"))
     if where in _TOLD:
         files = [one for one in (value if isinstance(value, list) else [value]) if _may_tell(left, path, one)]
         if not files:

@@ -120,8 +120,9 @@ class Proposals:
             waits = [waiting for waiting in all_ if waiting.layer == layer]
             return waits, len(waits) >= MOST_PER_LAYER
         waits = [waiting for waiting in all_ if waiting.session == wish.session]
-        theirs = [waiting for waiting in all_ if wish.guest and waiting.changes[0].guest == wish.guest]
-        return waits, len(waits) >= MOST_PER_SESSION or len(theirs) >= MOST_PER_GUEST
+        firsts, own = (waiting.changes[0] for waiting in all_), (wish.guest, wish.scope)
+        theirs = sum((first.guest, first.scope) == own for first in firsts) if wish.guest else 0
+        return waits, len(waits) >= MOST_PER_SESSION or theirs >= MOST_PER_GUEST
 
     def _waiting(self, now: datetime, *, but: type[Damaged]) -> Iterator[Proposal]:
         """Those that wait, but for what stands in no other's way; `broken` names it."""

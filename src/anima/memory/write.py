@@ -233,9 +233,11 @@ class Writer:
         new = {id: entry for id, entry in found.items() if id not in known}
         if changes[0].scope is not Scope.MAIN and not layer:  # what the owner had forgotten comes back by nobody else
             new = {id: entry for id, entry in new.items() if not self.forgotten.holds(entry[0].text)}
-        session, guest = changes[0].session, changes[0].guest
-        own = {entry.id for entry in waiting if entry.session == session} | found.keys()
-        theirs = {entry.id for entry in waiting if guest and entry.guest == guest} | found.keys()
+        first = changes[0]
+        own = {entry.id for entry in waiting if entry.session == first.session} | found.keys()
+        theirs = {
+            e.id for e in waiting if first.guest and (e.guest, e.scope) == (first.guest, first.scope)
+        } | found.keys()
         if len(waiting) + len(found) > MOST or len(own) > MOST_OF_SESSION or len(theirs) > MOST_OF_GUEST:
             full = Verdict(answer=Answer.DENY, rule="too-many-pending", reason="too much waits for the owner already")
             return self._refused(changes, judged._replace(verdict=full))
