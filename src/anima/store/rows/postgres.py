@@ -181,14 +181,12 @@ class PostgresDatabase:
 
         try:
             yield
-        except psycopg.errors.LockNotAvailable:
-            held.is_broken = True
-            raise
-        except psycopg.errors.ForeignKeyViolation:
-            held.is_broken = True
-            raise NoSuchHome(f"{self.name}: this home is gone") from None
         except psycopg.Error as error:
             held.is_broken = True
+            if isinstance(error, psycopg.errors.LockNotAvailable):
+                raise
+            if isinstance(error, psycopg.errors.ForeignKeyViolation):  # its tenant was erased
+                raise NoSuchHome(f"{self.name}: this home is gone") from None
             if held.db.closed:
                 raise LostConnection(f"{self.name} went away ({_first_line(error)}); nothing was written") from None
             raise Damaged(f"{self.name}: {_first_line(error)}; nothing was written") from error

@@ -24,16 +24,7 @@ from contextlib import contextmanager, suppress
 from functools import cache
 
 from anima.config import FILE
-from anima.errors import (
-    BadText,
-    Damaged,
-    HomeBusy,
-    HomeError,
-    NoSuchDocument,
-    NoSuchHome,
-    Refused,
-    StaleWrite,
-)
+from anima.errors import BadText, Damaged, HomeBusy, HomeError, NoSuchDocument, NoSuchHome, Refused, StaleWrite
 from anima.ledger import Edit, Key, Ledger, Record, parse
 from anima.ledger.provenance import Provenance
 from anima.model import Answer, Change, DocPath, Kind, Verdict, digest_of
@@ -515,12 +506,12 @@ class Scratch:
     def __init__(self) -> None:
         _sweep()
         fresh = tempfile.mkdtemp(prefix=".anima-rows-")
-        self._lock = os.open(f"{fresh}/lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        fcntl.flock(self._lock, fcntl.LOCK_EX)
+        lock = os.open(f"{fresh}/lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fcntl.flock(lock, fcntl.LOCK_EX)
         self.folder = fresh.replace("/.anima-rows-", "/anima-rows-")
         os.rename(fresh, self.folder)  # nobody finds it before it is locked
         weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
-        weakref.finalize(self, os.close, self._lock)
+        weakref.finalize(self, os.close, lock)
 
 
 @cache
