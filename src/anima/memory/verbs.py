@@ -17,15 +17,7 @@ from datetime import datetime
 from anima.errors import BadArguments
 from anima.memory.write import Writer, owners
 from anima.model import DocPath, Kind, Receipt, digest_of
-from anima.text.markdown import (
-    View,
-    bullet_of,
-    bullet_text,
-    ended,
-    lines_of,
-    newline_of,
-    without_tail,
-)
+from anima.text.markdown import View, bullet_of, bullet_text, ended, lines_of, newline_of, without_tail
 from anima.text.pages import Landed, opening_for, placed
 
 _SMALL = frozenset(
