@@ -10,6 +10,7 @@ help:          ## what there is to make
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
 
 up: $(VENV)/.installed  ## a home in ./home (made if missing; HOME_DIR=~/aria for another place), served until Ctrl-C
+	@echo "In another terminal, source $(VENV)/bin/activate makes anima a command there."
 	$(VENV)/bin/anima up $(HOME_DIR) --name Aria
 
 # On a busy machine a browser or a killed process may be slower than a test waits for. A few that failed beside all the

@@ -69,7 +69,7 @@ def test_remember_review_a_new_conversation_recall_and_undo(place: Path) -> None
 def test_the_first_conversation_with_practice(place: Path) -> None:
     with chatting(place) as person:
         person.type("Hello")
-        person.sees("I am practice, a small program")
+        person.sees("practice answers: a small program")
         person.sees("What is your name?")
         person.type("my name is Ana")
         person.sees("And what shall I be called?")

@@ -39,7 +39,7 @@ def test_a_sentence_is_a_call(home: Home, sentence: str, call: str) -> None:
     (answer,) = talk(home, Models.of(home), [sentence])
 
     assert (answer.calls[0]["name"] if answer.calls else "") == call
-    assert call or "I am practice, a small program" in answer.text
+    assert call or answer.text.startswith("Hello. No model is connected, so practice answers")
 
 
 def test_a_scripted_person_does_the_first_conversation(home: Home) -> None:
@@ -74,6 +74,14 @@ def test_who_stands_in_the_pages_is_not_asked_for_and_a_question_is_looked_for_a
 
         assert found.startswith("I found this:\n- Tomas is 41 years old") and "Aurora" not in found
         assert "What is your name?" not in hello
+
+
+def test_whatever_else_is_said_is_looked_for_in_memory(home: Home) -> None:
+    home.remember("The boat is called Aurora")
+    _, found, nothing = (each.text for each in talk(home, Models.of(home), ["Hello", "the boat again", "nice weather"]))
+
+    assert found.startswith("I found this:\n- The boat is called Aurora")
+    assert nothing == UNSURE and "anima model openai:gpt-5" in UNSURE
 
 
 def test_an_answer_lists_a_few_lines_and_says_what_it_left_out(home: Home) -> None:

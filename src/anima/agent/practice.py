@@ -26,9 +26,9 @@ from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls
 from anima.agent import PRACTICE
 
 WHAT_I_AM = (
-    "I am practice, a small program that stands in for a model: I follow a few plain sentences and understand nothing else. "
-    "Try “remember that the boat is called Aurora”, “what do you know about the boat?”, “forget the boat”, “my name is Ana”, "
-    "“who are you?”. For a real conversation set a model: anima model."
+    "No model is connected, so practice answers: a small program that looks things up in memory and follows a few plain "
+    "sentences. Try “remember that the boat is called Aurora”, “what do you know about the boat?”, “forget the boat”, "
+    "“my name is Ana”, “who are you?”. To connect a model: anima model openai:gpt-5 (or anthropic:NAME, ollama:NAME)."
 )
 # What is said, and which line of which page it fills in.
 FIELDS = (
@@ -57,7 +57,10 @@ QUESTIONS = (
     ("identity", "And what shall I be called? Say “your name is …”."),
     ("", "That is all I need to begin. Keep the card, and we are done."),
 )
-UNSURE = "I do not understand that. Ask about something that was said, tell me to remember or forget, or set a model: anima model."
+UNSURE = (
+    "No model is connected, so I can only look in memory, and nothing there is about that. Tell me to remember or forget "
+    "something, or connect a model: anima model openai:gpt-5."
+)
 NAMED = "I am called {}. And what kind of being am I? Say “you are an owl”, or “that is all”."
 _DONE = re.compile(
     r"(?:no,? )?(?:that is|that's|thats) (?:all|it|everything)|(?:we are|i am|i'm) done|done|nothing else", re.I
@@ -65,6 +68,7 @@ _DONE = re.compile(
 _FIRST = "# The first conversation"  # of BOOTSTRAP.md
 _NAME = re.compile(r"^# IDENTITY\nname=([^,\n]+)", re.MULTILINE)
 _OWNER = re.compile(r"^# USER\n[\s\S]*?^- \*\*Name:\*\* (?!_\()\S", re.MULTILINE)  # filled in
+_ASKED = re.compile(r"[?？؟]$|^(?:please )?(?:what|who|when|where|which|do|does|did|has|have|can|tell|forget)\b", re.I)
 _YOU = re.compile(r"\byou(?:rs?|rself)?\b", re.IGNORECASE)
 _MOST = 5  # lines of an answer
 _EMPTY = {"what", "when", "where", "which", "know", "about", "have", "does", "tell", "said", "remember", "that", "with"}
@@ -111,7 +115,7 @@ def decided(messages: Sequence[ModelMessage], info: AgentInfo) -> str | Calls:
     if "<conversation>" in asked or "Nobody is here" in asked:  # a silent turn, or a ritual
         return "NO_REPLY"
     if not results:
-        found = _answer(asked, {tool.name for tool in info.function_tools}, is_first)
+        found = _answer(asked, {tool.name for tool in info.function_tools}, is_first, bool(_spoken(messages)))
         if found:
             return found
         said = UNSURE if _spoken(messages) else f"Hello. {WHAT_I_AM}" if is_first else WHAT_I_AM
@@ -141,7 +145,7 @@ def _spoken(messages: Sequence[ModelMessage]) -> str:
     return "\n".join(part.content for part in parts if isinstance(part, TextPart))
 
 
-def _answer(asked: str, tools: set[str], is_first: bool) -> str | Calls:
+def _answer(asked: str, tools: set[str], is_first: bool, is_later: bool) -> str | Calls:
     if is_first and _DONE.fullmatch(_bare(asked)) and "memory_write" in tools:
         return [("memory_write", {"target": "bootstrap", "content": "", "reason": "the first conversation is done"})]
     if (field := _field(asked)) is not None and "memory_write" in tools:
@@ -151,7 +155,8 @@ def _answer(asked: str, tools: set[str], is_first: bool) -> str | Calls:
         found = re.fullmatch(pattern, _bare(asked), re.I | re.S)
         if found and tool in tools:
             return [(tool, _arguments(tool, found[1].strip() if found.groups() else ""))]
-    if asked.endswith(("?", "？", "؟")) and not _YOU.search(asked) and "memory_search" in tools:
+    is_question = asked.endswith(("?", "？", "؟"))
+    if not _YOU.search(asked) and (is_question or (is_later and len(asked.split()) > 1)) and "memory_search" in tools:
         return [("memory_search", {"query": _bare(asked)})]
     return ""
 
@@ -195,7 +200,8 @@ def _told(tool: str, content: object, asked: str = "") -> str:
     if "error" in given:
         return f"That did not work: {given['error']}"
     if tool == "memory_search":
-        return _listed(list(map(_line, _near(given.get("hits") or [], asked))))
+        near, is_asked = _near(given.get("hits") or [], asked), _ASKED.search(asked)
+        return _listed(list(map(_line, near))) if near or is_asked else UNSURE
     if tool == "what_do_i_know":
         return _listed([str(line) for each in given.get("sections") or [] for line in each.get("bullets") or []])
     if tool == "who_am_i" and isinstance(who := given.get("identity"), dict):
@@ -206,10 +212,10 @@ def _told(tool: str, content: object, asked: str = "") -> str:
 
 
 def _near(hits: Sequence[Mapping[str, Any]], asked: str) -> Sequence[Mapping[str, Any]]:
-    """The hits that hold a word of the question; where none does, the best of them."""
+    """The hits that hold a word of what was said; where none does, for a question the best of them."""
     words = {word for word in re.findall(r"\w+", asked.casefold()) if len(word) > 3} - _EMPTY
     near = [hit for hit in hits if any(word in str(hit.get("text", "")).casefold() for word in words)]
-    return near or hits[:1]
+    return near or (hits[:1] if _ASKED.search(asked) else ())
 
 
 def _listed(lines: Sequence[str]) -> str:

@@ -96,7 +96,7 @@ def _show_rows(rows: Sequence[Listed], zone: tzinfo | None, now: datetime) -> No
             row.scope,
             flat(row.source_plugin or "–"),
             flat(row.persona or "–"),
-            flat(row.summary),
+            flat(row.summary or ("(calls of tools alone)" if row.entries else "(nothing was said)")),
         )
         for row in rows
     ]

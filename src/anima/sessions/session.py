@@ -157,7 +157,7 @@ class Session(Hand):
             if self._talk is not None:
                 self._talk.close()
                 self.rooms.transcripts.refresh()
-        self.site.store.commit(reason=f"session {self.id} closed")
+        self.site.store.commit()
 
     def leave(self) -> None:
         """Lets the session go without ending it: whoever holds it, or takes it up again, goes on."""

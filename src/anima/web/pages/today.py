@@ -18,6 +18,7 @@ from starlette.requests import Request
 from anima import DocPath, HomeError, Revision, time_of
 from anima.agent import PRACTICE
 from anima.agent.chats import CHANNEL, models_of
+from anima.text.phrases import said_in
 from anima.web.draw import diff_lines
 from anima.web.pages import PageView, WebPage
 from anima.web.pages.dreams import nights_of
@@ -82,8 +83,8 @@ def _written(here: Served, revision: Revision) -> Iterator[tuple[str, str]]:
         for line in diff_lines(here.home.past.diff(revision.id), 400):
             if line.kind == "file" and line.text.startswith("+++ "):
                 path = line.text[4:].removeprefix("b/").strip()
-            text = line.text.strip().lstrip("-*+ ")
-            is_said = line.kind == "add" and text and text[0] not in "#<_" and path != diary
+            text = said_in(line.text)
+            is_said = line.kind == "add" and text and line.text.strip().lstrip("-*+ ")[0] not in "#<_" and path != diary
             if is_said and layout.row_of(DocPath.parse(path)).policy == "memory":
                 yield path, text
 
