@@ -60,8 +60,9 @@ class LodgedMiddleware(MiddlewareBase):
     ) -> Any:
         summary = _text(agent.state.summary)
         for message in input_kwargs["messages"]:
-            is_summary = summary and message.role == "user" and _text(message.content) == summary
-            if message.role != "system" and not is_summary:
+            text = _text(message.content)
+            is_summary = summary and message.role == "user" and text == summary
+            if not (message.role == "system" and self.prompt in text) and not is_summary:  # the agent's own, and ours
                 await asyncio.to_thread(self._take, agent, message)
         return await next_handler(**input_kwargs)
 

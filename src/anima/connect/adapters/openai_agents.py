@@ -1,9 +1,9 @@
 """OpenAI Agents: a home's session as the SDK's `Session`, its tools, and the hooks that watch what else comes in.
 
 Promise: the prompt is the session's, byte for byte; what the run is given is the owner's, what its tools and the service's
-own tools say is from outside before the model hears it. Without `hooks=home` nobody sees that, so a call that they do not
-report, as of an agent within a tool, counts as one after outside text. `clear_session` forgets nothing: the context begins anew, the
-record stays.
+own tools say is from outside before the model hears it. Without `hooks=home` nobody sees that, so a call or an answer that they
+do not report, as of an agent within a tool or an item added by hand, counts as one after outside text. `clear_session` forgets
+nothing: the context begins anew, the record stays.
 
     home = LodgedSession(opened.session(scope="main"))
     agent = Agent(name="Aria", instructions=home.prompt, tools=home.tools)
@@ -37,7 +37,7 @@ class LodgedSession(RunHooks[Any]):
         self._lodger, self._told = Lodger(session), set[str]()
         self._lodger.calls.clear()  # the SDK hands over what is new alone
         self._asked: dict[str, tuple[str, Any]] = {}
-        self._popped: set[int] = set()
+        self._popped, self._said = set[int](), set[str]()
 
     def _tool(self, tool: Tool) -> FunctionTool:
         async def call(context: Any, given: str) -> str:
@@ -93,7 +93,10 @@ class LodgedSession(RunHooks[Any]):
             name, given = self._asked.pop(id, ("tool", {}))
             self._lodger.outside(name, given, _text(item.get("output")), id)
         elif kind == "message" and role == "assistant":
-            self._lodger.model(_text(item.get("content")))
+            text = _text(item.get("content"))
+            if text not in self._said and not self._lodger.knows(text):  # no model of this run's said it
+                self.session.taint(Origin.HOST)
+            self._lodger.model(text)
         elif kind == "message" and role == "user":
             if _has_more(item.get("content")):
                 self._lodger.attached()
@@ -127,6 +130,8 @@ class LodgedSession(RunHooks[Any]):
             await asyncio.to_thread(self._lodger.outside, tool.name, given, str(result), id, early=True)
 
     async def on_llm_end(self, context: Any, agent: Any, response: Any) -> None:
+        said = (item.model_dump() for item in response.output if getattr(item, "type", "") == "message")
+        self._said |= {_text(each.get("content")) for each in said}
         if any(getattr(item, "type", "") not in _OWN_WORK for item in response.output):
             await asyncio.to_thread(self._lodger.attached)
 
