@@ -57,10 +57,7 @@ QUESTIONS = (
     ("identity", "And what shall I be called? Say “your name is …”."),
     ("", "That is all I need to begin. Keep the card, and we are done."),
 )
-UNSURE = (
-    "No model is connected, so I can only look in memory, and nothing there is about that. Tell me to remember or forget "
-    "something, or connect a model: anima model openai:gpt-5."
-)
+UNSURE = "No model is connected, and memory has nothing about that. To connect one: anima model openai:gpt-5."
 NAMED = "I am called {}. And what kind of being am I? Say “you are an owl”, or “that is all”."
 _DONE = re.compile(
     r"(?:no,? )?(?:that is|that's|thats) (?:all|it|everything)|(?:we are|i am|i'm) done|done|nothing else", re.I
@@ -155,10 +152,8 @@ def _answer(asked: str, tools: set[str], is_first: bool, is_later: bool) -> str 
         found = re.fullmatch(pattern, _bare(asked), re.I | re.S)
         if found and tool in tools:
             return [(tool, _arguments(tool, found[1].strip() if found.groups() else ""))]
-    is_question = asked.endswith(("?", "？", "؟"))
-    if not _YOU.search(asked) and (is_question or (is_later and len(asked.split()) > 1)) and "memory_search" in tools:
-        return [("memory_search", {"query": _bare(asked)})]
-    return ""
+    is_worth_it = (asked.endswith(("?", "？", "؟")) or (is_later and " " in asked)) and not _YOU.search(asked)
+    return [("memory_search", {"query": _bare(asked)})] if is_worth_it and "memory_search" in tools else ""
 
 
 def _arguments(tool: str, words: str) -> dict[str, Any]:
@@ -200,8 +195,8 @@ def _told(tool: str, content: object, asked: str = "") -> str:
     if "error" in given:
         return f"That did not work: {given['error']}"
     if tool == "memory_search":
-        near, is_asked = _near(given.get("hits") or [], asked), _ASKED.search(asked)
-        return _listed(list(map(_line, near))) if near or is_asked else UNSURE
+        near = _near(given.get("hits") or [], asked)
+        return _listed(list(map(_line, near))) if near or _ASKED.search(asked) else UNSURE
     if tool == "what_do_i_know":
         return _listed([str(line) for each in given.get("sections") or [] for line in each.get("bullets") or []])
     if tool == "who_am_i" and isinstance(who := given.get("identity"), dict):

@@ -31,6 +31,17 @@ if TYPE_CHECKING:
     from anima import Candidate, Forgetting, Home, Look, Receipt, Suggestion, Sweep
 
 _LISTED = 60
+_NAMES = {
+    "line": "line{s}",
+    "dreamed": "dreamed line{s}",
+    "layer": "line{s} of other people's layers",
+    "proposal": "waiting change{s}",
+    "transcript": "line{s} of transcripts",
+    "torn": "piece{s} put aside after a crash",
+    "history": "revision{s} of history",
+    "file": "other file{s}",
+    "snapshot": "snapshot{s}",
+}
 
 
 @command(
@@ -91,7 +102,9 @@ def _show_left(found: Forgetting) -> None:
 
 
 def _show_forgotten(found: Forgetting) -> None:
-    say(f"Forgotten: {found.told or 'nothing held it'}." + (f" Change {found.change}." if found.change else ""))
+    found_in = ((count, _NAMES.get(place, place)) for place, count in found.counts.items())
+    told = ", ".join(f"{count:,} {name.format(s='' if count == 1 else 's')}" for count, name in found_in)
+    say(f"Forgotten: {told or 'nothing held it'}." + (f" Change {found.change}." if found.change else ""))
     # the other notes were told before it was asked
     show_notes([note for note in found.notes if "older snapshots are removed" in note], "note")
     _show_left(found)

@@ -38,19 +38,6 @@ Dreamed = Callable[[], Mapping[tuple[str, str], frozenset[str]]]
 Headers = Callable[[], Iterable[tuple[str, str | None, str | None]]]
 
 
-_NAMES = {
-    "line": "line{s}",
-    "dreamed": "dreamed line{s}",
-    "layer": "line{s} of other people's layers",
-    "proposal": "waiting change{s}",
-    "transcript": "line{s} of transcripts",
-    "torn": "piece{s} put aside after a crash",
-    "history": "revision{s} of history",
-    "file": "other file{s}",
-    "snapshot": "snapshot{s}",
-}
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forgetting:
     """What was forgotten, or would be. The receipt: counts by place, the change's number, and what the proof found."""
@@ -72,12 +59,6 @@ class Forgetting:
         for each in self.touched:
             found[each.place] += each.count
         return dict(found)
-
-    @property
-    def told(self) -> str:
-        """The counts in words; "" when nothing was touched."""
-        found = ((count, _NAMES.get(place, place)) for place, count in self.counts.items())
-        return ", ".join(f"{count:,} {name.format(s='' if count == 1 else 's')}" for count, name in found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -359,8 +340,9 @@ class Forget:
         done = self.perform(_asked_by(proposal.forget or {}), purge=False, last=proposal.id)
         own = (each.where for each in done.touched if each.place in ("line", "layer", "dreamed"))
         path = next((DocPath.parse(where.rpartition(":")[0]) for where in own), proposal.changes[0].path)
-        reason = done.told or "nothing held it any more"
-        receipt = Receipt(status="written", path=path, proposal=proposal.id, rule=RULE, reason=f"forgotten: {reason}")
+        held = sum(done.counts.values())
+        reason = f"forgotten in {held:,} place{'s' * (held > 1)}" if held else "forgotten: nothing held it any more"
+        receipt = Receipt(status="written", path=path, proposal=proposal.id, rule=RULE, reason=reason)
         return (replace(receipt, change=done.change, revision=done.revision),)
 
 

@@ -8,6 +8,7 @@ the acts (the API).
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import UTC, timedelta
@@ -18,7 +19,6 @@ from starlette.requests import Request
 from anima import DocPath, HomeError, Revision, time_of
 from anima.agent import PRACTICE
 from anima.agent.chats import CHANNEL, models_of
-from anima.text.phrases import said_in
 from anima.web.draw import diff_lines
 from anima.web.pages import PageView, WebPage
 from anima.web.pages.dreams import nights_of
@@ -28,6 +28,7 @@ MOST_TOLD = 40  # revisions of two days
 TALKED = 200  # conversations among which those of two days are looked for
 MOST_LINES = 3  # of one revision
 MANY = 40  # revisions of history on one page
+_STAMP = re.compile(r"^\[\d\d:\d\d\] ")  # of a line in a daily log; when it was written stands beside it
 NEW, TALKS = 25, 8  # changes, or conversations, after which a home is no longer new
 
 
@@ -83,8 +84,8 @@ def _written(here: Served, revision: Revision) -> Iterator[tuple[str, str]]:
         for line in diff_lines(here.home.past.diff(revision.id), 400):
             if line.kind == "file" and line.text.startswith("+++ "):
                 path = line.text[4:].removeprefix("b/").strip()
-            text = said_in(line.text)
-            is_said = line.kind == "add" and text and line.text.strip().lstrip("-*+ ")[0] not in "#<_" and path != diary
+            text = _STAMP.sub("", line.text.strip().lstrip("-*+ "))
+            is_said = line.kind == "add" and text and text[0] not in "#<_" and path != diary
             if is_said and layout.row_of(DocPath.parse(path)).policy == "memory":
                 yield path, text
 
