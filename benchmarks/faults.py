@@ -616,7 +616,7 @@ def with_shim(cases: list[Case], place: Path, tally: Tally, *, short: bool, kill
     for case in cases:
         begun, already = time.monotonic(), sum(tally.done.values())
         seven = case.operation.name in THE_SEVEN
-        few = (3 if seven else 2) if short else None
+        few = (2 if seven else 1) if short else None
         kinds = CHANGING if short else CHANGING | LOOK
         interrupted(case, place, tally, Fault(mode=KILL, kinds=kinds), most=few and 2 * few)
         interrupted(case, place, tally, Fault(mode=TEAR, kinds=WRITE), most=few)

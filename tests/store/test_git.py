@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import signal
@@ -932,6 +933,22 @@ def test_a_lock_of_our_own_that_a_kill_left_is_taken_away(home: Path, history: H
         (home / ".git" / f"{name}.lock").hardlink_to(home / ".git" / "anima.new")
         put(home, history, {"a.md": name.encode()})
         assert history.check() == [] and git(home, "status", "--porcelain") == ""
+
+
+def test_a_disk_that_fails_while_the_branch_moves_leaves_no_lock_behind(
+    home: Path, history: History, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What benchmarks/faults.py does with a library of its own at every call, here at the one that matters."""
+    filled(home, history)
+
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(errno.EIO, "the disk failed")
+
+    with monkeypatch.context() as disk, pytest.raises(Damaged, match="the disk failed"):
+        disk.setattr(os, "rename", fail)
+        put(home, history, {"a.md": b"lost"})
+    put(home, history, {"a.md": b"kept"})
+    assert history.check() == [] and git(home, "show", "main:a.md") == "kept"
 
 
 def test_a_kill_right_after_the_branch_moved_does_not_harm_it(home: Path, history: History) -> None:

@@ -353,20 +353,21 @@ class Repository:
         The lock is a second name of a file of ours: should we be killed now, `_sweep` knows by that whose lock it is.
         Without `data` that file stands ready.
         """
-        lock, deadline = f"{name}.lock", time.monotonic() + patience
+        lock, deadline, is_held = f"{name}.lock", time.monotonic() + patience, False
         if data is not None:
             self._write(OWN, data)
         try:
-            while not self._link(lock):
+            while not (is_held := self._link(lock)):
                 if time.monotonic() >= deadline:
                     raise Damaged(f"{lock} of history is held: a git command is at work, or died", hint=HINT)
                 time.sleep(0.005)
-            if unless():
-                self._remove(lock)
-                return False
-            os.rename(lock, name, src_dir_fd=self._fd, dst_dir_fd=self._fd)
-            return True
+            if not unless():
+                os.rename(lock, name, src_dir_fd=self._fd, dst_dir_fd=self._fd)
+                is_held = False
+            return not is_held
         finally:
+            if is_held:  # also when the disk failed: once OWN is gone nobody could tell whose lock it is
+                self._remove(lock)
             self._remove(OWN)
 
     def _link(self, lock: str) -> bool:
