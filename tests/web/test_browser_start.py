@@ -37,7 +37,7 @@ def test_the_guided_start(browser: Browser, tmp_path: Path) -> None:
         # who they are
         page.get_by_label("Your name").fill("Ana Ruiz")
         page.get_by_label("Timezone").fill("Europe/Madrid")
-        page.get_by_label("Who is you on other channels").fill("telegram:42")
+        page.get_by_label("Who you are on other channels").fill("telegram:42")
         page.keyboard.press("Tab")
         page.keyboard.press("Enter")
         expect(step["you"]).to_have_class(re.compile("done"))
