@@ -18,6 +18,7 @@ import pytest
 from hypothesis import Phase, settings
 
 if TYPE_CHECKING:
+    from fronting import Front
     from serving import Desk
 
 HOMES = Path(__file__).parent / "homes"
@@ -154,6 +155,18 @@ def sealed(monkeypatch: pytest.MonkeyPatch) -> str:
     """The key that seals the keys of homes."""
     monkeypatch.setenv("ANIMA_KEY", "0123456789abcdef" * 4)
     return os.environ["ANIMA_KEY"]
+
+
+@pytest.fixture
+def front(cluster: Cluster, sealed: str) -> Iterator[Front]:
+    """A running server of many homes, in this process."""
+    from starlette.testclient import TestClient
+
+    from fronting import BASE, Front
+
+    made = Front(cluster)
+    with TestClient(made.app, base_url=BASE):
+        yield made
 
 
 @pytest.fixture(autouse=True)

@@ -11,7 +11,6 @@ import sys
 import threading
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -34,13 +33,6 @@ from fronting import BASE, Front
 from serving import Stream, running
 
 psycopg = pytest.importorskip("psycopg")
-
-
-@pytest.fixture
-def front(cluster: Cluster, sealed: str) -> Iterator[Front]:
-    made = Front(cluster)
-    with TestClient(made.app, base_url=BASE):
-        yield made
 
 
 @pytest.fixture

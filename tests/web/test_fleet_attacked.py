@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Iterator
 from datetime import timedelta
 from typing import Any
 
 import pytest
-from starlette.testclient import TestClient
 
 from anima.cli import run
 from anima.errors import NoSuchHome
@@ -23,13 +21,6 @@ from fronting import BASE, Front
 from serving import Stream, running
 
 psycopg = pytest.importorskip("psycopg")
-
-
-@pytest.fixture
-def front(cluster: Cluster, sealed: str) -> Iterator[Front]:
-    made = Front(cluster)
-    with TestClient(made.app, base_url=BASE):
-        yield made
 
 
 # -- rights ----------------------------------------------------------------------------------------------------------------

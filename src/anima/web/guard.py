@@ -188,7 +188,7 @@ class Guard:
         try:
             yield
         finally:
-            self._busy.subtract([name])
+            self._busy -= Counter([name])  # which keeps no zero of whoever has gone
 
     async def _probed(self, scope: Scope) -> Response:
         """Whether we are up, and whether a balancer should send anybody; told to anybody, and nothing else with it."""
