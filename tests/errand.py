@@ -13,7 +13,7 @@ from pydantic_ai.messages import ModelMessage, ModelResponse, TextPart, ToolCall
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, FunctionModel
 
 from anima import Home
-from anima.agent.outside import OutsideTools, digest_of
+from anima.agent.desk import OutsideTools, digest_of
 from anima.model import OutsideServer
 
 PROGRAM = Path(__file__).with_name("errands.py")

@@ -15,7 +15,7 @@ import shape
 
 CEILINGS = {
     "(top)": 1_940,
-    "agent": 3_390,
+    "agent": 3_340,
     "backup": 2_260,
     "cli": 4_890,
     "connect": 4_560,
@@ -29,7 +29,7 @@ CEILINGS = {
     "memory": 2_260,
     "prompt": 1_800,
     "search": 4_280,
-    "sessions": 4_765,
+    "sessions": 4_700,
     "store": 9_280,
     "testing": 2_550,
     "text": 3_180,

@@ -14,9 +14,9 @@ import pytest
 from speaking import SERVICES, choose, talk
 
 from anima import Home, Origin, Scope
-from anima.agent import outside
+from anima.agent import desk
 from anima.agent.conversation import Conversation, Happening
-from anima.agent.outside import OutsideTools, digest_of
+from anima.agent.desk import OutsideTools, digest_of
 from anima.errors import BadConfig
 from anima.model import OutsideServer
 from anima.sessions.tools import TABLE
@@ -140,14 +140,14 @@ def test_a_program_hears_of_the_environment_what_the_owner_named(tmp_path: Path)
 def test_whatever_goes_wrong_is_a_sentence_and_the_next_call_works(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(outside, "CALL", 2.0)
+    monkeypatch.setattr(desk, "CALL", 2.0)
     calls = [(name, {}) for name in ("die", "read_mail", "flood", "read_mail", "hang", "much", "nothing")]
     (died, mail, flooded, again, hung, much, nothing), told = asked(tmp_path, calls)
 
     assert "ended" in died and "ended" in flooded and "did not answer in 2 seconds" in hung
     assert all("whether it was done is not known" in said for said in (died, flooded, hung))
     assert mail == again == "no mail" and "there is no 'nothing'" in nothing
-    assert much.endswith("characters)") and len(much) < outside.MOST + 100
+    assert much.endswith("characters)") and len(much) < desk.MOST_SAID + 100
     assert len(told) == 1 and "nnnnn" in told[0]
 
 
@@ -289,7 +289,7 @@ def test_a_result_is_no_word_of_the_owners(home: Home, tmp_path: Path) -> None:
 
 
 def test_the_digest_hangs_on_all_that_a_model_is_told() -> None:
-    from anima.agent.outside import OutsideTool
+    from anima.agent import OutsideTool
 
     one = {"name": "a__b", "server": "a", "tool": "b", "about": "c", "schema": {"type": "object"}, "asks": True}
     digests = {

@@ -16,8 +16,8 @@ from pydantic_ai.toolsets import FunctionToolset
 
 from anima import BadArguments, Home, Refused, Scope, Session
 from anima.agent.conversation import Conversation
+from anima.agent.desk import offers
 from anima.agent.lodging import Lodging
-from anima.agent.outside import offers
 from anima.model import OutsideServer
 from anima.sessions.hand import OpenCall
 from errand import Call, choose_script, outfitted

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from anima import Home, Scope, Session
-from anima.sessions.quote import found_in, told
+from anima.sessions.hand import found_in, told
 
 SAID = "I moved to Cali.  My flat is on Calle 5. Is it far?"
 

@@ -21,8 +21,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from anima.agent import STOPPED, need_chat
-from anima.agent.feed import Feed
+from anima.agent import STOPPED, Feed, need_chat
 from anima.errors import HomeError, NoSuchSession, TooMany, http_status
 from anima.model import Scope
 

@@ -47,7 +47,8 @@ from pydantic_ai.settings import ModelSettings
 from pydantic_ai.tools import DeferredToolRequests
 from pydantic_ai.usage import RunUsage, UsageLimits
 
-from anima.agent.desk import Calls, Delegates, Desk, Purse
+from anima.agent import OutsideTool
+from anima.agent.desk import Delegates, Desk, Purse
 from anima.agent.desk import Happening as Happening
 from anima.agent.lodging import (
     REQUEST,
@@ -62,15 +63,15 @@ from anima.agent.lodging import (
     tokens_of,
     weight,
 )
-from anima.agent.news import news_for
+from anima.agent.schedule import news_for
 from anima.errors import HomeError
+from anima.home import Home
 from anima.sessions.replay import Turn, clean
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model as ChatModel
     from pydantic_ai.toolsets import AbstractToolset
 
-    from anima.agent.outside import OutsideTool
     from anima.sessions.hand import OpenCall
     from anima.sessions.session import Session
 
@@ -133,16 +134,18 @@ class Conversation:
         agent called."""
         self.session, self.model, self._heard, self._toolsets = session, model, heard, toolsets
         self.purse, self._requests = purse or Purse(most), requests
-        calls = Calls(
+        beside = session.site.beside
+        delegates = Delegates(
+            session=session,
             line=line or (session.site.agent,),
             only=only,
             purse=self.purse,
             model=model,
             made=made,
             begun=Conversation,
+            opened=(lambda agent: Home(beside(agent=agent))) if beside is not None else None,
             notice=lambda text: heard(Happening(kind="notice", text=text)),
         )
-        delegates = Delegates(session, calls)
         self._desk = Desk(session, heard=heard, attended=attended, delegates=delegates)
         session.news()  # is among the entries, and has to be taken in
         summary, turns = session.context()
@@ -186,7 +189,7 @@ class Conversation:
         self._lodging.about = about
         self._turns += await asyncio.to_thread(self.session.news)
         async for answered in self._desk.settled(instead=bool(text)):
-            self._turns.append(answered)
+            self._turns.append(called(*answered))
         if not text and (waiting := await asyncio.to_thread(self.session.outside.open)):
             return _waits(waiting)
         if not text and (not self._turns or self._turns[-1].role == "assistant"):

@@ -1,37 +1,43 @@
-"""The desk of a conversation: whom it sets to work. Other agents, its own sub-agents and its owner's other agents; and tools from
-outside, those that are called at once and those that wait for the owner.
+"""The desk of a conversation: whom it sets to work. Other agents, its own sub-agents and its owner's other agents; and the tools
+of the MCP servers that the owner named, those that are called at once and those that wait for the owner.
 
 Promise: a sub-agent sees what the scope SUBAGENT sees, and a peer answers from its own home, reading only, as it would
 in a group; neither is told anything of its caller's but the words handed over. What they say is text from outside to
 whoever hears it. Their tokens are their caller's; they go three deep and never in a circle; whoever is stopped stops
-those it set to work. What is not on the owner's list of reading tools is carried out after the owner's yes and at no other
-time, once, in whichever process the conversation goes on; a no reaches the model with its reason, and what the person says
-instead is one. Where nobody is there to decide, the answer is no, and somebody is told.
-Not here: pages (prompt.fields), reaching servers (outside), the yes itself (memory), what is taken in and recorded
-(sessions), a turn (conversation).
+those it set to work. No tool from outside has the name of one of the home's, because two underscores stand in every name there
+and in none here; what a server says of its tools is text from outside until the owner vouches for exactly that. A call never
+raises: whatever goes wrong is a sentence, and what a tool says is cut. What is not on the owner's list of reading tools, whatever
+a server says of itself, is carried out after the owner's yes and at no other time, once, in whichever process the conversation
+goes on; a no reaches the model with its reason, and what the person says instead is one. Where nobody is there to decide, the
+answer is no, and somebody is told.
+Not here: pages (prompt.fields), connections (servers), the yes itself (memory), what is taken in and recorded (sessions), a
+turn (conversation).
 """
 
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import json
+import re
 from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass, field, replace
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Literal, Protocol, Self
+from typing import TYPE_CHECKING, Any, Literal
 
-from anima.agent.lodging import called
-from anima.agent.outside import CALL, OutsideTool, OutsideTools, cut
-from anima.errors import BadArguments, HomeBusy, HomeError, Refused, for_a_model
-from anima.home import Home
-from anima.model import Origin, Scope
-from anima.sessions.replay import Turn, clean
+from anima.agent import OutsideTool
+from anima.errors import BadArguments, HomeBusy, HomeError, MissingExtra, Refused, for_a_model
+from anima.model import Origin, OutsideServer, Scope
+from anima.sessions.replay import clean
 from anima.sessions.tools import Tool, allowed, tool_of
 from anima.text import read_table
 
 if TYPE_CHECKING:
+    from mcp_types import CallToolResult
+    from mcp_types import Tool as ServersTool
     from pydantic_ai.models import Model as ChatModel
 
+    from anima.agent.servers import Server
     from anima.prompt.fields import Subagent
     from anima.sessions.hand import OpenCall
     from anima.sessions.session import Session
@@ -39,6 +45,12 @@ if TYPE_CHECKING:
 DEEP = 3  # who calls whom calls whom
 MOST = 8  # sub-agents of one conversation at once
 PEER_TOKENS, PEER_SECONDS = 50_000, 300.0
+CALL = 120.0  # seconds
+MOST_SAID = 16_000  # characters of an answer
+ABOUT = 1_500  # characters of a description
+SCHEMA = 10_000  # characters of what a tool says of its arguments
+TOOLS = 100  # of one server
+NAME = 64  # characters, which is what services take
 TABLE: dict[str, Tool] = {name: tool_of(name, row) for name, row in read_table("agent", "agents").items()}
 _CALLS = frozenset({Scope.MAIN, Scope.CRON, Scope.HEARTBEAT})  # whose own agents there are; in a group there are none
 _BROKE_OFF = "These sub-agents ended with the program, and nobody knows how far they came; start them anew if you still need them: "
@@ -64,31 +76,6 @@ class Purse:
         return self.caller.short_of(tokens) if self.caller is not None else 0
 
 
-class Talk(Protocol):
-    """A conversation, as far as it is needed to let another agent speak."""
-
-    async def __aenter__(self) -> Self: ...
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None: ...
-    async def turn(self, text: str) -> Any: ...
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Calls:
-    """How one conversation lets others speak: `line` is who called whom, from the first; `only` names the tools that
-    there are, and no sub-agent has others; `begun` begins a conversation in a session, `made` gives a model by its name,
-    and `notice` tells the person who looks on."""
-
-    line: tuple[str, ...]
-    only: Collection[str] | None
-    purse: Purse
-    model: ChatModel
-    made: Callable[[str], ChatModel] | None
-    begun: Callable[..., Talk]
-    notice: Callable[[str], None]
-
-
 @dataclass(eq=False, slots=True, kw_only=True)
 class _Work:
     """A sub-agent that was started. It lives until it is cancelled, breaks off, or its caller's conversation ends."""
@@ -106,38 +93,50 @@ class _Work:
         return {"id": self.session.id[:8], "agent": self.page.id, "state": self.state}
 
 
+@dataclass(eq=False, kw_only=True)
 class Delegates:
-    """Whom one conversation set to work. Close it."""
+    """Whom one conversation set to work: `line` is who called whom, from the first; `only` names the tools that there are, and
+    no sub-agent has others; `begun` begins a conversation in a session, `made` gives a model by its name, `opened` the
+    home of another agent of the same owner's, and `notice` tells the person who looks on. Close it."""
 
-    def __init__(self, session: Session, calls: Calls) -> None:
-        self._session, self._calls, self._works = session, calls, dict[str, _Work]()
-        self._starting = asyncio.Lock()
+    session: Session
+    line: tuple[str, ...]
+    only: Collection[str] | None
+    purse: Purse
+    model: ChatModel
+    made: Callable[[str], ChatModel] | None
+    begun: Callable[..., AbstractAsyncContextManager[Any]]
+    opened: Callable[[str], Any] | None
+    notice: Callable[[str], None]
+
+    def __post_init__(self) -> None:
+        session, self._works, self._starting = self.session, dict[str, _Work](), asyncio.Lock()
         scope, is_owners = session.listener.scope, not session.listener.layer and session.access != "none"
-        is_room = len(calls.line) <= DEEP
+        is_room = len(self.line) <= DEEP
         self._spawns = is_room and is_owners and (scope in _CALLS or session.agent is not None)
-        is_asked = session.agent is None and len(calls.line) > 1  # by another agent, as a peer
+        is_asked = session.agent is None and len(self.line) > 1  # by another agent, as a peer
         may_ask = is_room and ((is_owners and scope in _CALLS) or is_asked)
-        self._peers = tuple(each for each in session.site.own.allowed_delegates if may_ask and each not in calls.line)
+        self._peers = tuple(each for each in session.site.own.allowed_delegates if may_ask and each not in self.line)
 
     def tools(self) -> tuple[OutsideTool, ...]:
         """What a model is offered here, by what there is."""
-        pages = sorted(self._session.rooms.prompts.subagents()[0]) if self._spawns else []
+        pages = sorted(self.session.rooms.prompts.subagents()[0]) if self._spawns else []
         names: dict[str, Sequence[str]] = {"agent_spawn": pages, "agent_ask": self._peers}
         without = {"agent_ask"} if not self._peers else set[str]()
         if not pages and not self._works:
             without |= set(TABLE) - {"agent_ask"}
-        there = (tool for tool in allowed(self._session.site, TABLE.values()) if tool.name not in without)
+        there = (tool for tool in allowed(self.session.site, TABLE.values()) if tool.name not in without)
         return tuple(_offered(tool, names.get(tool.name, ())) for tool in there)
 
     async def call(self, name: str, given: Mapping[str, Any], id: str | None) -> dict[str, Any]:
         """A call's answer, on record; whatever is wrong is a sentence."""
-        heard = self._session.outside
+        heard = self.session.outside
         try:
             asked = TABLE[name].checked(given)
             work: Callable[..., Any] = getattr(self, f"_{name.removeprefix('agent_')}")
             about, text = await work(**asked)
         except HomeError as error:
-            about, text = {"error": for_a_model(error, root=self._session.site.store.name)}, None
+            about, text = {"error": for_a_model(error, root=self.session.site.store.name)}, None
         if text is None:
             return await asyncio.to_thread(heard.told, name, given, about, id)
         return await asyncio.to_thread(heard.heard, name, given, cut(clean(text)), id, agent=about)
@@ -145,35 +144,35 @@ class Delegates:
     async def close(self) -> None:
         for work in self._works.values():
             if not work.rests.is_set():
-                self._calls.notice(f"{work.page.id} was still at work, and ended with this conversation")
+                self.notice(f"{work.page.id} was still at work, and ended with this conversation")
             await self._stopped(work)
 
     def broke_off(self) -> str:
         """What a model must know that takes this conversation up: sub-agents that a kill ended. Told once. Blocks."""
-        talks = self._session.rooms.transcripts
-        if not talks.kept or not self._spawns or not self._session.rooms.prompts.subagents()[0]:
+        talks = self.session.rooms.transcripts
+        if not talks.kept or not self._spawns or not self.session.rooms.prompts.subagents()[0]:
             return ""
         gone = list[str]()
         for row in talks.list():
-            if row.parent == self._session.id and not row.closed and row.id not in self._works:
+            if row.parent == self.session.id and not row.closed and row.id not in self._works:
                 gone.append(f"{row.source_plugin} ({row.id[:8]})")
                 with suppress(HomeError):
                     talks.carry_on(row.id).close("its caller's program ended")
         if not gone:
             return ""
-        self._calls.notice(_BROKE_OFF + ", ".join(gone))
+        self.notice(_BROKE_OFF + ", ".join(gone))
         return _BROKE_OFF + ", ".join(gone)
 
     # -- sub-agents -------------------------------------------------------------------------------------------------------
 
     async def _spawn(self, *, agent: str, task: str, wait: int) -> tuple[dict[str, Any], str | None]:
-        pages = self._session.rooms.prompts.subagents()[0] if self._spawns else {}
+        pages = self.session.rooms.prompts.subagents()[0] if self._spawns else {}
         if agent not in pages:
             raise BadArguments(f"there is no sub-agent {agent[:60]!r} here; there are {', '.join(pages) or 'none'}")
         async with self._starting:
             await self._make_room()
-            page = _narrowed(pages[agent], self._calls.only)
-            session = await asyncio.to_thread(self._session.sub, agent=page)
+            page = _narrowed(pages[agent], self.only)
+            session = await asyncio.to_thread(self.session.sub, agent=page)
             work = self._works[session.id[:8]] = _Work(page=page, session=session)
             work.task = asyncio.create_task(self._lives(work))
         return await self._said(work, task, wait)
@@ -192,7 +191,7 @@ class Delegates:
         return await self._said(self._named(id), text, wait)
 
     async def _list(self) -> tuple[dict[str, Any], None]:
-        pages = await asyncio.to_thread(self._session.rooms.prompts.subagents) if self._spawns else ({}, [])
+        pages = await asyncio.to_thread(self.session.rooms.prompts.subagents) if self._spawns else ({}, [])
         there = [{"agent": page.id, "about": page.about} for page in pages[0].values()]
         return {"agents": there, "started": [work.about for work in self._works.values()]}, None
 
@@ -251,29 +250,28 @@ class Delegates:
             work.rests.set()
             work.session.close()
 
-    def _begun(self, work: _Work) -> Talk:
-        page, calls = work.page, self._calls
-        return calls.begun(
+    def _begun(self, work: _Work) -> AbstractAsyncContextManager[Any]:
+        page = work.page
+        return self.begun(
             work.session,
             self._model(page),
-            made=calls.made,
+            made=self.made,
             only=page.tools,
             requests=page.requests,
-            purse=Purse(page.tokens, calls.purse),
-            line=(*calls.line, page.id),
-            heard=lambda what: calls.notice(f"{page.id}: {what.text}") if what.kind == "notice" else None,
+            purse=Purse(page.tokens, self.purse),
+            line=(*self.line, page.id),
+            heard=lambda what: self.notice(f"{page.id}: {what.text}") if what.kind == "notice" else None,
         )
 
     def _model(self, page: Subagent) -> ChatModel:
         """The model that a page names; that of its caller where there is none of this name here."""
-        calls = self._calls
-        if not page.model or calls.made is None:
-            return calls.model
+        if not page.model or self.made is None:
+            return self.model
         try:
-            return calls.made(page.model)
+            return self.made(page.model)
         except HomeError as error:
-            calls.notice(f"{page.id}: {error}; it has the model of whoever called it")
-            return calls.model
+            self.notice(f"{page.id}: {error}; it has the model of whoever called it")
+            return self.model
 
     async def _stopped(self, work: _Work) -> None:
         if work.task is not None and not work.task.done():
@@ -287,17 +285,17 @@ class Delegates:
 
     async def _ask(self, *, agent: str, text: str) -> tuple[dict[str, Any], str | None]:
         """Asks another agent once. It has a session of its own in its own home, in which it can write nothing."""
-        site, calls = self._session.site, self._calls
-        if agent in calls.line:
-            raise BadArguments(f"{agent[:60]!r} is waiting for this very answer: {' asked '.join(calls.line)}")
-        if agent not in self._peers or site.beside is None:
+        site = self.session.site
+        if agent in self.line:
+            raise BadArguments(f"{agent[:60]!r} is waiting for this very answer: {' asked '.join(self.line)}")
+        if agent not in self._peers or self.opened is None:
             raise BadArguments(f"you may not ask {agent[:60]!r}; allowed_delegates names whom you may ask")
-        home = Home(await asyncio.to_thread(site.beside, agent=agent))
+        home = await asyncio.to_thread(self.opened, agent)
         try:
             if not home.is_vouched_for:
                 raise BadArguments(f"the home of {agent} is not trusted by its owner yet")
             session = await asyncio.to_thread(
-                home.session, scope=Scope.GROUP, sender=f"agent:{site.agent}", access="ro", model=self._session.model
+                home.session, scope=Scope.GROUP, sender=f"agent:{site.agent}", access="ro", model=self.session.model
             )
             session.taint(Origin.PEER)
             said = await self._asked(session, agent, text)
@@ -306,19 +304,18 @@ class Delegates:
         return {"agent": agent}, said
 
     async def _asked(self, session: Session, agent: str, text: str) -> str:
-        calls = self._calls
-        talk = calls.begun(
+        talk = self.begun(
             session,
-            calls.model,
-            made=calls.made,
+            self.model,
+            made=self.made,
             attended=False,
-            purse=Purse(PEER_TOKENS, calls.purse),
-            line=(*calls.line, agent),
+            purse=Purse(PEER_TOKENS, self.purse),
+            line=(*self.line, agent),
             heard=lambda what: None,
         )
         try:
-            async with asyncio.timeout(PEER_SECONDS), talk:
-                return str((await talk.turn(text)).text)
+            async with asyncio.timeout(PEER_SECONDS), talk as peer:
+                return str((await peer.turn(text)).text)
         except TimeoutError:
             raise BadArguments(f"{agent} did not answer in {PEER_SECONDS:.0f} seconds") from None
         except HomeError:
@@ -342,6 +339,105 @@ def _offered(tool: Tool, names: Sequence[str]) -> OutsideTool:
     if names:
         schema["properties"]["agent"] = replace(tool.arguments[0], one_of=tuple(names)).schema()
     return OutsideTool(name=tool.name, server="", tool=tool.name, about=tool.about, schema=schema, asks=False)
+
+
+# -- tools from outside -----------------------------------------------------------------------------------------------
+
+
+class OutsideTools:
+    """The servers of one conversation. `told` hears of what does not work. Close it."""
+
+    def __init__(
+        self, servers: Sequence[OutsideServer], env: Mapping[str, str], told: Callable[[str], None] = lambda text: None
+    ) -> None:
+        self._configs, self._env, self._told = {each.name: each for each in servers}, env, told
+        self._servers: dict[str, Server] = {}
+        self._offers: dict[str, tuple[OutsideTool, ...]] = {}
+        self.unseen: dict[str, str] = {}  # the digest of descriptions that nobody vouched for, by server
+
+    async def offered(self) -> tuple[OutsideTool, ...]:
+        """What there is; a server that did not answer is asked again the next time."""
+        missing = [name for name in self._configs if name not in self._offers]
+        for name, found in zip(missing, await asyncio.gather(*map(self._asked, missing)), strict=True):
+            if found is not None:
+                self._offers[name] = found
+        return tuple(tool for tools in self._offers.values() for tool in tools)
+
+    async def _asked(self, name: str) -> tuple[OutsideTool, ...] | None:
+        config = self._configs[name]
+        try:
+            listed = await self._server(name).tools(TOOLS)
+        except HomeError as error:
+            self._told(f"no tools of {name}: {error}")
+            return None
+        found, left_out = offers(config, listed)
+        if left_out:
+            self._told(f"{name}: these are not offered, their names or arguments cannot be used: {', '.join(left_out)}")
+        if found and (digest := digest_of(found)) != config.seen:
+            self.unseen[name] = digest
+        return found
+
+    async def call(self, server: str, tool: str, given: Mapping[str, Any]) -> str:
+        """What a tool says, cut; or what went wrong."""
+        if server not in self._configs:
+            return f"there is no server {server} any more; nothing was done"
+        try:
+            return cut(said(await self._server(server).call(tool, given, CALL)))
+        except HomeError as error:
+            return "; ".join(filter(None, (str(error), error.hint)))
+
+    def _server(self, name: str) -> Server:
+        try:
+            from anima.agent.servers import Server
+        except ModuleNotFoundError:
+            raise MissingExtra("serve", "a tool from outside") from None
+        if name not in self._servers:
+            self._servers[name] = Server(self._configs[name], self._env)
+        return self._servers[name]
+
+    async def close(self) -> None:
+        await asyncio.gather(*(server.close() for server in self._servers.values()))
+
+
+def offers(config: OutsideServer, listed: Sequence[ServersTool]) -> tuple[tuple[OutsideTool, ...], list[str]]:
+    """What a server's list comes to, and the names that were left out."""
+    found, left_out = dict[str, OutsideTool](), list[str]()
+    for each in listed:
+        name = f"{config.name}__{re.sub(r'[^A-Za-z0-9_-]', '_', each.name)}"
+        if config.only and each.name not in config.only:
+            continue
+        schema = each.input_schema
+        is_sound = each.name.isprintable() and schema.get("type") == "object" and len(json.dumps(schema)) <= SCHEMA
+        if not each.name or len(name) > NAME or name in found or not is_sound:
+            left_out.append(clean(each.name)[:NAME])
+            continue
+        found[name] = OutsideTool(
+            name=name,
+            server=config.name,
+            tool=each.name,
+            about=cut(clean(each.description or ""), ABOUT),
+            schema=schema,
+            asks=each.name not in config.reads,
+        )
+    return tuple(found.values()), left_out
+
+
+def digest_of(tools: Sequence[OutsideTool]) -> str:
+    """Differs when what a model is told of these tools does."""
+    told = sorted([tool.name, tool.about, json.dumps(tool.schema, sort_keys=True)] for tool in tools)
+    return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:16]
+
+
+def said(result: CallToolResult) -> str:
+    """An answer as text; pictures and files are named only."""
+    texts = [each.text if each.type == "text" else f"[{each.type}, not shown]" for each in result.content]
+    if not texts and result.structured_content is not None:
+        texts = [json.dumps(result.structured_content, ensure_ascii=False)]
+    return clean(("It went wrong. " if result.is_error else "") + ("\n".join(texts) or "(it says nothing)"))
+
+
+def cut(text: str, most: int = MOST_SAID) -> str:
+    return text if len(text) <= most else f"{text[:most]} … ({len(text):,} characters)"
 
 
 # -- the desk of a conversation -----------------------------------------------------------------------------------------
@@ -415,8 +511,9 @@ class Desk:
         self._heard(Happening(kind="approval", text=waiting.id, name=tool.name, data=given))
         return None
 
-    async def settled(self, *, instead: bool) -> AsyncIterator[Turn]:
-        """The calls that waited and have their answer now: with a yes, or because the person says something `instead`."""
+    async def settled(self, *, instead: bool) -> AsyncIterator[tuple[str, dict[str, Any], dict[str, Any]]]:
+        """The calls (name, arguments, answer) that waited and have their answer now: with a yes, or since the person says
+        something `instead`."""
         calls = self._session.outside
         for each in await asyncio.to_thread(calls.open):
             if calls.is_decided(each):
@@ -431,7 +528,7 @@ class Desk:
             await asyncio.to_thread(calls.put_away, each)
             self._heard(Happening(kind="tool", name=each.name, data=each.given))
             self._heard(Happening(kind="tool_result", name=each.name, data=answer))
-            yield called(each.name, each.given, answer)
+            yield each.name, each.given, answer
 
     async def _carried_out(self, call: OpenCall) -> dict[str, Any]:
         """Carries out what the owner said yes to; what somebody began and did not end is not begun again."""

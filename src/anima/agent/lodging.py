@@ -44,7 +44,7 @@ from pydantic_ai.tools import RunContext
 from pydantic_ai.tools import Tool as AgentTool
 from pydantic_ai.toolsets import FunctionToolset
 
-from anima.agent import STOPPED
+from anima.agent import STOPPED, OutsideTool
 from anima.errors import HomeError
 from anima.model import Origin
 from anima.sessions.replay import Turn
@@ -55,7 +55,6 @@ if TYPE_CHECKING:
     from pydantic_ai.models import ModelRequestContext
     from pydantic_ai.run import AgentRunResult
 
-    from anima.agent.outside import OutsideTool
     from anima.sessions.session import Session
     from anima.sessions.tools import Tool
 

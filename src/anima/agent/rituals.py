@@ -3,7 +3,7 @@
 Promise: a run happens once across processes (a lease), counts before it begins, so that a kill repeats none, and never
 uses more tokens than its allowance. It has a session of its own, in the scope of heartbeats or of jobs, and reaches the
 owner alone. A key that does not work, or an account without credit, stops the schedule at once; three failures do too.
-Not here: when (schedule), and how the next conversation learns of what was delivered (news).
+Not here: when, and how the next conversation learns of what was delivered (schedule).
 """
 
 from __future__ import annotations

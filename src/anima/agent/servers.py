@@ -3,7 +3,7 @@
 Promise: a server has a task of its own, in which its connection is opened and closed, and is started anew for the next
 call when it is gone. One message has at most `LINE` bytes and one answer over HTTP `BODY`; whoever sends more is cut
 off. A program hears of the environment what the owner named and where programs are, its words go to no terminal, and
-all that it started ends with it. Not here: what is offered to a model, and how it is told (outside).
+all that it started ends with it. Not here: what is offered to a model, and how it is told (desk).
 """
 
 from __future__ import annotations

@@ -1,37 +1,39 @@
 """What each tool of the table does in a session: the agent's reading, searching and writing.
 
 Promise: what is read passes the scope filter, what is written is a Change with the session's scope and taint, and
-reading untrusted text taints the session. Not here: the table and its arguments (tools), the session's life (session).
+reading untrusted text taints the session. Not here: the table and its arguments (tools), what an agent can say of itself (self_report), a
+session's life (session).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import json
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 from anima.errors import BadArguments, BadPath, BadText, HomeError, NoSuchDocument
 from anima.gate.rules import is_danger, is_secret
-from anima.layout import Policy
+from anima.layout import Policy, skill_line
 from anima.layout.listener import Sight, folder_of, layer_at
 from anima.memory.past import Past
 from anima.memory.unreviewed import layer_folder
 from anima.memory.verbs import as_bullet, log_heading, log_line, remembered, replaced, replaced_in, twin_of
 from anima.model import Answer, Change, DocPath, Document, Kind, Origin, Receipt, Scope, digest_of, fold
-from anima.sessions import self_report, skills
-from anima.sessions.quote import found_in, quoted, told
-from anima.text.markdown import View, lines_of
+from anima.sessions.hand import Hand, found_in, quoted, told
+from anima.text.markdown import View, front_matter, lines_of
 from anima.text.pages import filled
 
 if TYPE_CHECKING:
     from anima.search.rank import SearchAnswer
-    from anima.sessions.hand import Hand
 
 MAX_TEXT = 12_000
 MAX_HIT = 4_000
 MAX_RECALLED_LINES = 40
 TALK_CHARS = 700
+SKILLS, SKILL_PAGE = "skills", "SKILL.md"
+MOST_FILES = 100  # of a skill, that are named beside its page
 CHECKPOINT = "checkpoint"  # what history says where the session's own words are left out
 UNREVIEWED_KINDS = frozenset({"unreviewed"})
 ROLES = frozenset({"memory", "user", "identity", "soul", "tools", "heartbeat", "bootstrap"})
@@ -44,11 +46,6 @@ class Calling:
     def __init__(self, hand: Hand) -> None:
         self._hand, self._site, self.listener = hand, hand.site, hand.listener
         self._documents, self._layout = hand.site.store.documents, hand.site.layout
-
-    def run(self, name: str, given: Mapping[str, Any]) -> dict[str, Any]:
-        """Carries out a call whose arguments are checked."""
-        work: Callable[..., dict[str, Any]] = getattr(self, f"_{name}")
-        return work(**{("start" if key == "from" else key): value for key, value in given.items()})
 
     # -- finding and reading ----------------------------------------------------------------------------------------------
 
@@ -234,12 +231,28 @@ class Calling:
         return place if not root or self.listener.holds(place) else DocPath.parse(f"{root}/{place.text}")
 
     def _skill_read(self, *, name: str, file: str, start: int, lines: int, offset: int) -> dict[str, Any]:
-        return self._part(*skills.opened(self._seen, name, file), start, lines, offset) | {
-            "files": skills.files(self._documents, name)
-        }
+        """A file of a skill whose front matter holds to the format; and what the skill has beside its page."""
+        path = f"{SKILLS}/{name}/{SKILL_PAGE}"
+        page = self._seen(path)
+        try:
+            skill_line(name.rpartition("/")[2], path, front_matter(page[1], path))
+        except BadText as error:
+            raise BadArguments(f"skill_read: {error}") from None
+        opened = page if file == SKILL_PAGE else self._seen(f"{SKILLS}/{name}/{file}")
+        folder = self._documents.actual(DocPath.parse(f"{SKILLS}/{name}")) or f"{SKILLS}/{name}"
+        found = sorted(entry.path[len(folder) + 1 :] for entry in self._documents.list_all(folder))
+        beside = [each for each in found if each != SKILL_PAGE][:MOST_FILES]
+        return self._part(*opened, start, lines, offset) | {"files": beside}
 
     def _skill_draft(self, *, name: str, description: str, body: str) -> dict[str, Any]:
-        path, text = skills.draft(name, description, body)
+        """A draft is a document like any other on the road in, and in no catalogue until the owner moves it there."""
+        path, about = DocPath.parse(f"{SKILLS}/_drafts/{name}/{SKILL_PAGE}"), " ".join(description.split())
+        try:
+            skill_line(name, path.text, {"name": name, "description": about})
+        except BadText as error:
+            raise BadArguments(f"skill_draft: {error}") from None
+        matter = f"name: {name}\ndescription: {json.dumps(about, ensure_ascii=False)}"
+        text = f"---\n{matter}\n---\n\n{body.strip()}\n"
         with self._hand.at_work():
             change = self._hand.wish(path, Kind.WRITE, text, base=_digest(self._text(path)))
             return _answer(self._hand.submit(replace(change, reason="a draft of a skill"), submitted=text))
@@ -323,24 +336,7 @@ class Calling:
             return {"revision": None, "skipped": False, **told}
         return {"revision": revision[:12] if revision else None, "skipped": revision is None, **told}
 
-    # -- knowing oneself --------------------------------------------------------------------------------------------------
-
-    def _who_am_i(self) -> dict[str, Any]:
-        return self_report.who_am_i(self._hand)
-
-    def _what_do_i_know(self, *, section: str | None, limit: int) -> dict[str, Any]:
-        path, text = self._memory()
-        answer = self_report.what_do_i_know(text, section=section, limit=limit)
-        self._hand.take_in(text, path=path)
-        return answer
-
-    def _my_stats(self) -> dict[str, Any]:
-        return self_report.my_stats(self._hand, self._memory()[1])
-
-    def _session_logs(self, **given: Any) -> dict[str, Any]:
-        return self_report.session_logs(self._hand, **given)
-
-    def _memory(self) -> tuple[DocPath, str]:
+    def memory(self) -> tuple[DocPath, str]:
         """This listener's curated memory as they see it; no text where there is none."""
         path = self._target("memory")
         try:
@@ -459,7 +455,7 @@ class Calling:
     def _remembered(self, content: str, section: str | None) -> Change | Receipt:
         path = self._target("memory")
         # Who may not see a line does not learn by asking whether it stands there.
-        if content.strip() and (twin := twin_of(self._memory()[1], content)):
+        if content.strip() and (twin := twin_of(self.memory()[1], content)):
             return Receipt(
                 status="refused",
                 path=path,

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Literal
 from anima.errors import NoSuchDocument
 from anima.memory.verbs import log_heading, log_line
 from anima.model import Complete, DocPath, Kind, Receipt, Scope
-from anima.sessions.quote import quotable, quoted, told, without_blocks
+from anima.sessions.hand import Hand, quotable, quoted, told, without_blocks
 from anima.sessions.replay import time_of
 from anima.text import read_table
 from anima.text.dates import day_in_name
@@ -28,7 +28,6 @@ from anima.text.markdown import bullet_text, defuse_tags, lines_of
 from anima.text.phrases import said_in, words_of
 
 if TYPE_CHECKING:
-    from anima.sessions.hand import Hand
     from anima.sessions.record import Transcript
     from anima.sessions.replay import Resumed, Turn
 

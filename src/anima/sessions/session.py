@@ -27,6 +27,7 @@ from anima.sessions.flush import SIZE, Flushed, Flushing, Pressure, Said
 from anima.sessions.hand import Guest, Hand, OpenCall, OutsideCalls, Rooms, no
 from anima.sessions.record import Transcript, redaction
 from anima.sessions.replay import Header, Turn, stamp
+from anima.sessions.self_report import SelfReport
 from anima.sessions.tools import Format, Tool, chosen, tool_calls, tools_for
 from anima.sessions.transcripts import Transcripts
 from anima.site import Site, first_agent
@@ -52,6 +53,7 @@ class Session(Hand):
         super().__post_init__(talk)
         self._flush_mutex, self._is_flushing = threading.RLock(), False
         self._calling, self._flushing = Calling(self), Flushing(self)
+        self._self_report = SelfReport(self, self._calling.memory)
         self.outside = OutsideCalls(self, self._record_call, lambda: self.context()[1])
         if talk is not None and talk.resumed is not None:
             self._carry_on(talk.resumed)
@@ -190,9 +192,14 @@ class Session(Hand):
         The call is part of the transcript, with the host's own `id` for it; so is one that went wrong.
         """
         given = {} if arguments is None else arguments
-        return self._recorded_call(
-            name, given, id, lambda: self._calling.run(name, chosen(name, self.tools()).checked(given))
-        )
+
+        def work() -> dict[str, Any]:
+            checked = chosen(name, self.tools()).checked(given)
+            does = getattr(self._calling, f"_{name}", None) or getattr(self._self_report, f"_{name}")
+            answer: dict[str, Any] = does(**{("start" if key == "from" else key): checked[key] for key in checked})
+            return answer
+
+        return self._recorded_call(name, given, id, work)
 
     def change(self, kind: Kind, path: str, *, to: str | None = None, id: str | None = None) -> dict[str, Any]:
         """Moves or deletes a document, for tools of other makes that can: over the gate, answered and on record like a call.

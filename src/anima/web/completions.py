@@ -19,8 +19,8 @@ from fastapi import APIRouter, Header
 from pydantic import BaseModel, Field
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
+from anima.agent import Event
 from anima.agent.chats import Chat
-from anima.agent.feed import Event
 from anima.errors import BadArguments, printable
 from anima.web.problems import of_openai, openai_error
 from anima.web.served import Here, Me, Served

@@ -2,7 +2,7 @@
 
 Promise: whatever process writes, its change is told once it stands, at the latest half a second later; a listener that
 was away asks from where it stopped and misses no change; one that is too slow is told to look again rather than kept
-in memory. Not here: what a listener does with it; who may listen (guard); one conversation (agent.feed).
+in memory. Not here: what a listener does with it; who may listen (guard); one conversation (agent).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import threading
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
-from anima.agent.feed import HEARTBEAT, Event
+from anima.agent import HEARTBEAT, Event
 from anima.errors import HomeError
 from anima.home import Home
 

@@ -26,15 +26,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from anima import ForReview, Home, HomeError, Proposal, Receipt, Scope, Severity
 from anima.agent.chats import waiting
-from anima.agent.news import delivered, is_told, said_in
+from anima.agent.schedule import delivered, is_told, said_in
 from anima.connect.channels import Button, Channel, ChannelDown, Heard, Venue
 from anima.errors import BadArguments, NoSuchProposal, NoSuchSession, Refused, printable
 from anima.layout.listener import Listener, folder_of, how_to_own
 
 if TYPE_CHECKING:
     from anima import Turn
+    from anima.agent import Event
     from anima.agent.chats import Chat, Chats
-    from anima.agent.feed import Event
 
 YES, NO = "k", "d"
 ELSEWHERE = "Decide it at a terminal (anima review) or on the page."
