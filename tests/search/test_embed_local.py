@@ -15,7 +15,7 @@ import pytest
 
 from anima.errors import BadArguments, BadConfig, MissingExtra
 from anima.model import Embedder
-from anima.search.embed.client import EmbedderDown
+from anima.search.embed import EmbedderDown
 from anima.search.embed.local import DEFAULT_MODEL, find_model, local_embedder
 from anima.testing import Clock, dice
 

@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 
 from anima.errors import BadArguments, BadConfig, MissingExtra
 from anima.model import Embedder
-from anima.search.embed import client, endpoint_for, endpoint_in, provider_in
-from anima.search.embed.client import (
+from anima.search import embed
+from anima.search.embed import (
     DOCUMENT_PATIENCE,
     LONGEST_REST,
     QUERY_PATIENCE,
@@ -30,8 +30,11 @@ from anima.search.embed.client import (
     Endpoint,
     Patience,
     Prefixes,
+    RemoteEmbedder,
+    endpoint_for,
+    endpoint_in,
     prefixes_for,
-    remote_embedder,
+    provider_in,
 )
 from fake_embeddings import (
     EmbeddingServer,
@@ -77,7 +80,7 @@ class Desk:
     def __init__(self, url: str, *, clock: Hand | None = None, model: str = "fake", **limits: Any) -> None:
         self.clock, self.sleeps = clock or Hand(), Sleeps()
         self.endpoint = Endpoint(url=url, model=model, api_key=KEY)
-        self.embedder: Embedder = remote_embedder(
+        self.embedder: Embedder = RemoteEmbedder(
             self.endpoint, clock=self.clock, dice=random.Random(7), sleep=self.sleeps, limits=ClientLimits(**limits)
         )
         OPEN_DESKS.append(self)
@@ -426,7 +429,7 @@ def test_a_huge_answer_is_not_read_to_its_end(
     server: EmbeddingServer, length: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server.always = lambda exchange: exchange.send(200, b"[" + b"1," * 500_000, length=length)
-    monkeypatch.setattr(client, "ANSWER_BYTES", 10_000)
+    monkeypatch.setattr(embed, "ANSWER_BYTES", 10_000)
     desk = Desk(server.url)
 
     failure = desk.failure()

@@ -14,9 +14,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from anima.model import Embedder
-from anima.search.embed.client import EmbedderDown
-from anima.search.field import SCALE, Filter, Packed, quantised
-from anima.search.index import DocumentIn, Index, Label
+from anima.search.embed import EmbedderDown
+from anima.search.field import FACE, SCALE, Filter, Packed, quantised
+from anima.search.index import DocumentIn, Index
 from anima.search.rank import Query, SearchAnswer, run
 from anima.search.rows import RowTables
 from anima.search.tables import Mark, SqliteTables, Tables
@@ -150,35 +150,25 @@ def test_a_view_does_not_change_when_others_write(index: Index) -> None:
     assert view.rows([0]) == [None]
 
 
-def test_scopes_hide_documents_and_parts_of_documents(index: Index) -> None:
-    text = "open tea line\n\nprivate tea line\n\nopen again tea\n"
-    labels = (Label(start=3, end=3, scopes=MAIN_ONLY),)
-    index.put([document("a.md", text, scopes=BOTH, labels=labels), document("b.md", "tea alone\n", scopes=MAIN_ONLY)])
+def test_scopes_and_trust_hide_documents(index: Index) -> None:
+    index.put([document("a.md", "open tea line\n", scopes=BOTH), document("b.md", "tea alone\n", scopes=MAIN_ONLY)])
+    index.put([document("c.md", "tea of somebody\n", scopes=BOTH, trusted=False)])
 
-    assert [hit[1] for hit in found(index, "tea", scope=GROUP)] == [1, 5] or [
-        hit[1] for hit in found(index, "tea", scope=GROUP)
-    ] == [5, 1]
-    assert len(found(index, "tea", scope=OWNER)) == 4
-    assert found(index, "private", scope=GROUP) == []
+    assert sorted(hit[0] for hit in found(index, "tea", scope=GROUP)) == ["a.md", "c.md"]
+    assert len(found(index, "tea", scope=OWNER)) == 3
+    assert found(index, "alone", scope=GROUP) == []
+    assert sorted(hit[0] for hit in found(index, "tea", scope=OWNER, trusted_only=True)) == ["a.md", "b.md"]
 
 
-def test_a_hidden_line_changes_no_score(index: Index, opened: Open) -> None:
+def test_a_hidden_face_changes_no_score(index: Index, opened: Open) -> None:
     shown, other = ["the red boat sails", "tea with Ana", "a boat and a harbour"], opened("other")
     index.put([document("a.md", "\n\n".join(shown) + "\n", scopes=BOTH)])
     hidden = "\n\n".join([shown[0], "boat boat boat secret", *shown[1:]]) + "\n"
-    labels = (Label(start=3, end=4, scopes=MAIN_ONLY),)
-    other.put([document("a.md", hidden, scopes=BOTH, labels=labels), document("z.md", "boat\n", scopes=MAIN_ONLY)])
+    other.put([document("a.md", hidden, scopes=MAIN_ONLY), document("z.md", "boat\n", scopes=MAIN_ONLY)])
+    other.put([document(f"a.md{FACE}2", "\n\n".join(shown) + "\n", scopes=GROUP)])
 
     seen = [score for *_, score in found(index, "red boat harbour", scope=GROUP)]
     assert seen == [score for *_, score in found(other, "red boat harbour", scope=GROUP)]
-
-
-def test_overlapping_labels_are_as_narrow_as_the_narrowest(index: Index) -> None:
-    labels = (Label(start=1, end=3, scopes=BOTH), Label(start=2, end=2, scopes=MAIN_ONLY, trusted=False))
-    index.put([document("a.md", "one tea\ntwo tea\nthree tea\n", labels=labels)])
-
-    assert sorted(hit[1] for hit in found(index, "tea", scope=GROUP)) == [1, 3]
-    assert sorted(hit[1] for hit in found(index, "tea", scope=OWNER, trusted_only=True)) == [1, 3]
 
 
 def test_layers_kinds_trust_and_dates_are_filtered(index: Index) -> None:
@@ -198,7 +188,6 @@ def test_layers_kinds_trust_and_dates_are_filtered(index: Index) -> None:
     assert paths(layers=frozenset({"ana"})) == ["users/ana/MEMORY.md"]
     assert paths(kinds=frozenset({"curated"})) == ["MEMORY.md"]
     assert paths(since=date(2026, 5, 9)) == ["memory/2026-05-09.md"]
-    assert paths(until=date(2026, 5, 8)) == ["memory/2026-05-08.md"]
 
 
 def test_what_one_writes_another_that_is_open_sees(index: Index, opened: Open) -> None:
@@ -352,14 +341,14 @@ blocks = st.tuples(st.lists(st.sampled_from(LINES), min_size=1, max_size=6), st.
     lambda b: b[0] * b[1]
 )
 changes = st.lists(
-    st.tuples(st.sampled_from(["append", "append", "insert", "cut", "label"]), st.integers(0, 200), blocks),
+    st.tuples(st.sampled_from(["append", "append", "insert", "cut", "show"]), st.integers(0, 200), blocks),
     min_size=1,
     max_size=8,
 )
 
 
-def changed(held: list[str], labels: list[Label], change: tuple[str, int, list[str]]) -> None:
-    """One edit of a long log: most are appends, some stand in the middle, some change only who may see a line."""
+def changed(held: list[str], seen: dict[str, object], change: tuple[str, int, list[str]]) -> None:
+    """One edit of a long log: most are appends, some stand in the middle, some change only who may see it."""
     how, place, added = change
     place = min(place, len(held))
     if how == "append":
@@ -369,7 +358,7 @@ def changed(held: list[str], labels: list[Label], change: tuple[str, int, list[s
     elif how == "cut":
         del held[place : place + len(added)]
     else:
-        labels.append(Label(start=place + 1, end=place + len(added), scopes=1 + place % 3, trusted=place % 2 == 0))
+        seen.update(scopes=1 + place % 3, trusted=place % 2 == 0)
 
 
 @settings(max_examples=40, deadline=None)
@@ -379,10 +368,10 @@ def test_a_long_log_that_was_appended_to_and_edited_equals_one_indexed_at_once(
 ) -> None:
     embedder, tables = MockEmbedder(), MemoryTables()
     one = Index(tables, embedder)
-    held, labels = list[str](), list[Label]()
+    held, seen_by = list[str](), dict[str, object]()
     for step in steps:
-        changed(held, labels, step)
-        log = document("log.md", mark + "\n".join(held) + ending, labels=tuple(labels))
+        changed(held, seen_by, step)
+        log = document("log.md", mark + "\n".join(held) + ending, **seen_by)
         one.put([log])
         one.look(Filter(), ["boat"])
     whole = Index(other := MemoryTables(), embedder)
@@ -438,8 +427,7 @@ def test_a_view_never_shows_what_took_the_place_of_its_lines(opened: Open) -> No
     text = "".join(f"- tea number {n}\n" for n in range(100))
     index.put([document("log.md", text, scopes=2)])
     view = index.look(Filter(scope=2))
-    private = Label(start=100, end=100, scopes=1)
-    index.put([document("log.md", text.replace("number 99", "secret 99"), scopes=2, labels=(private,))])
+    index.put([document("log.md", text.replace("number 99", "secret 99"), scopes=2)])
 
     shown = view.rows(range(100))
     assert shown[0] is not None and shown[0].text == "- tea number 0"
@@ -568,12 +556,12 @@ def test_every_engine_gives_the_same_answers(tmp_path: Path, steps: list[tuple[s
         old.unlink()
     embedder = MockEmbedder()
     indexes = [Index(engine(kind, tmp_path)(), embedder) for kind in ENGINES]
-    held, labels = list[str](), list[Label]()
+    held, seen_by = list[str](), dict[str, object]()
     for number, step in enumerate(steps):
-        changed(held, labels, step)
+        changed(held, seen_by, step)
         text = "\n".join(held)
         for index in indexes:
-            index.put([document("log.md", text, labels=tuple(labels)), document(f"{number}.md", text[:200])])
+            index.put([document("log.md", text, **seen_by), document(f"{number}.md", text[:200])])
             index.drop([f"{number - 2}.md"])
     for question in ("red boat", "my tea", "東京", "what does Ana say of oolong"):
         for fusion in ("context", "rrf", "weighted"):

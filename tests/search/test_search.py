@@ -13,11 +13,10 @@ from hypothesis import strategies as st
 from test_index import document
 
 from anima.errors import BadArguments, BadConfig
-from anima.search.embed import open_embedder
-from anima.search.embed.client import EmbedderDown
+from anima.search.embed import EmbedderDown, open_embedder
 from anima.search.embed.local import StaticEmbedder
-from anima.search.field import Filter
-from anima.search.index import Index, Label
+from anima.search.field import FACE, Filter
+from anima.search.index import Index
 from anima.search.rank import Hit, Query, SearchAnswer, run
 from anima.testing.embedder import MockEmbedder
 from anima.testing.tables import MemoryTables
@@ -278,13 +277,14 @@ CANARY = "xyzzycanary"
 
 @settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(data=st.data())
-def test_no_canary_of_a_hidden_line_or_layer_ever_shows(data: st.DataObject) -> None:
+def test_no_canary_of_a_hidden_face_or_layer_ever_shows(data: st.DataObject) -> None:
     count = data.draw(st.integers(1, 6))
     hidden = data.draw(st.sets(st.integers(1, count)))
     text = "".join(f"- boat {CANARY} {n}\n" if n in hidden else f"- boat {n}\n" for n in range(1, count + 1))
-    labels = tuple(Label(start=n, end=n, scopes=1) for n in hidden)
+    shown = "".join("\n" if n in hidden else f"- boat {n}\n" for n in range(1, count + 1))
     it = Index(MemoryTables(), MOCK)
-    it.put([document("a.md", text, scopes=3, labels=labels), document("u.md", f"boat {CANARY}\n", layer="ana")])
+    it.put([document("a.md", text, scopes=1), document(f"a.md{FACE}2", shown, scopes=2)])
+    it.put([document("u.md", f"boat {CANARY}\n", layer="ana")])
     it.put([document(f"{CANARY}.md", "boat\n", scopes=1)])
     for fusion in ("context", "rrf", "weighted"):
         answer = ask(it, f"boat {CANARY}", filter=Filter(scope=2), fusion=fusion, explain=True, limit=50)

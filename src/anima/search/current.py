@@ -23,7 +23,7 @@ from anima.model import DocPath, Document, Embedder, Scope
 from anima.search import OWNER_ALONE
 from anima.search.field import FACE, Filter, path_of
 from anima.search.graph import MOST, About, Graph, look_up, texts_of, weave
-from anima.search.index import DocumentIn, Index, Label
+from anima.search.index import DocumentIn, Index
 from anima.search.rank import Query, SearchAnswer, run
 from anima.search.tables import SqliteTables, Tables
 from anima.site import Site
@@ -311,11 +311,9 @@ class Search:
         keeper = keeper_of(self._layout, path)
         is_new = is_unreviewed(self._layout, path)  # all of one that nobody reviewed is untrusted
         for text, bits in faces(self._layout, path, document.text).items():
-            lines, said = lines_of(text), text
-            if is_new and text.startswith(
-                "# Unreviewed "
-            ):  # of a day's entries only what they say, each line where it stands
-                said = "".join(line if line.startswith(">") else "\n" for line in lines)
+            said = text
+            if is_new and text.startswith("# Unreviewed "):  # of a day only what its entries say, each where it stands
+                said = "".join(line if line.startswith(">") else "\n" for line in lines_of(text))
             yield DocumentIn(
                 path=path.text if text == document.text else f"{path.text}{FACE}{bits}",
                 digest=mark,
@@ -324,7 +322,7 @@ class Search:
                 layer=SHARED if keeper is None else keeper,
                 date=day_in_name(path.name),
                 scopes=bits,
-                labels=(Label(start=1, end=len(lines), scopes=bits, trusted=False),) if is_new and lines else (),
+                trusted=not is_new,
             )
 
     @staticmethod

@@ -59,21 +59,19 @@ def quantised(matrix: NDArray[np.float32]) -> NDArray[np.int16]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filter:
-    """What may be seen. `scope` is the listener's bit; `kinds` None means every kind; dates are inclusive, and a
-    document without a date is outside every span."""
+    """What may be seen. `scope` is the listener's bit; `kinds` None means every kind; with `since`, only documents of
+    that day and later ones."""
 
     scope: int = ALL_SCOPES
     layers: frozenset[str] = frozenset({""})
     kinds: frozenset[str] | None = None
     trusted_only: bool = False
     since: date | None = None
-    until: date | None = None
 
     def shows(self, row: DocumentRow) -> bool:
         if row.layer not in self.layers or (self.kinds is not None and row.kind not in self.kinds):
             return False
-        since, until = (day.toordinal() if day else 0 for day in (self.since, self.until))
-        return not (since and row.day < since) and not (until and not 0 < row.day <= until)
+        return self.since is None or row.day >= self.since.toordinal()
 
 
 class ShownUnit(NamedTuple):

@@ -16,18 +16,16 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import date
-from functools import reduce
-from operator import and_
 from typing import Final, NamedTuple
 
 import numpy as np
 
 from anima.model import Embedder
 from anima.search import PACKING
-from anima.search.embed.client import EmbedderDown
+from anima.search.embed import EmbedderDown
 from anima.search.field import ALL_SCOPES, UNIT, Field, FieldView, Filter, HeldPart, Packed, hash_of, quantised
 from anima.search.tables import DocumentRow, IndexDown, Mark, NewPart, ShownPart, Tables, Writing
-from anima.search.units import CUTTING, Part, Place, Unit, cut_parts, front_of
+from anima.search.units import CUTTING, Part, Place, cut_parts, front_of
 from anima.text import cut, first_person, tags, without_dates
 
 LINES_A_BATCH: Final = 2000
@@ -35,22 +33,11 @@ ROUNDS: Final = 20  # how often a document is prepared again because another pro
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Label:
-    """Lines `start`..`end` (from 1, both included) are visible to `scopes` (bits) and are trusted or not."""
-
-    start: int
-    end: int
-    scopes: int
-    trusted: bool = True
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentIn:
     """A document as the index takes it.
 
-    `digest` is whatever the caller wants compared by `known()`: put the labels into it when they can change alone.
-    `layer` says whose it is ("" the owner's, else a user's id, or any word the caller filters by). Lines outside every
-    label have `scopes` and are trusted.
+    `digest` is whatever the caller wants compared by `known()`. `layer` says whose it is ("" the owner's, else a user's
+    id, or any word the caller filters by); `scopes`, as bits, who sees it.
     """
 
     path: str
@@ -60,7 +47,7 @@ class DocumentIn:
     layer: str = ""
     date: date | None = None
     scopes: int = ALL_SCOPES
-    labels: tuple[Label, ...] = ()
+    trusted: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -355,9 +342,8 @@ def _prepare(document: DocumentIn, row: DocumentRow | None, held: list[HeldPart]
         return _Prepared(document=document, held=held, kept=kept, parts=[])
     place = held[len(kept)].place if kept else Place(front=front)
     first = sum(part.units for part in kept)
-    borders = [edge for label in document.labels for edge in (label.start, label.end + 1)]
     made = []
-    for part in cut_parts(document.text[at:], place, borders=borders):
+    for part in cut_parts(document.text[at:], place):
         made.append(_counted(document, part, first))
         first += len(part.units)
     return _Prepared(document=document, held=held, kept=kept, parts=made)
@@ -386,18 +372,10 @@ def _still_right(
 
 def _print(document: DocumentIn, place: Place, text: str, ahead: str | None) -> bytes:
     """Everything a part's rows are made from: two parts with one print have the same rows."""
-    last = place.line + text.count("\n")  # the line ahead, or the last one of all
-    labels = [
-        (max(label.start, place.line), min(label.end, last), label.scopes, label.trusted)
-        for label in _labels_in(document.labels, place.line, last)
-    ]
-    made = hashlib.blake2b(repr((document.scopes, labels, place, ahead)).encode("utf-8", "backslashreplace"))
+    seen = (document.scopes, document.trusted, place, ahead)
+    made = hashlib.blake2b(repr(seen).encode("utf-8", "backslashreplace"))
     made.update(text.encode("utf-8", "surrogatepass"))
     return made.digest()[:16]
-
-
-def _labels_in(labels: Sequence[Label], first: int, last: int) -> list[Label]:
-    return [label for label in labels if label.start <= last and first <= label.end]
 
 
 def _counted(document: DocumentIn, part: Part, first_unit: int) -> _PreparedPart:
@@ -405,7 +383,6 @@ def _counted(document: DocumentIn, part: Part, first_unit: int) -> _PreparedPart
     counted: dict[str, list[int]] = {}
     units, texts, speakers = np.zeros(len(part.units), dtype=UNIT), [], {"": 0}
     above, trail, place = "", list[str](), part.place
-    labels = _labels_in(document.labels, place.line, place.line + part.text.count("\n"))
     for n, unit in enumerate(part.units):
         own = cut(unit.text)
         dateless = without_dates(unit.trail)
@@ -417,20 +394,13 @@ def _counted(document: DocumentIn, part: Part, first_unit: int) -> _PreparedPart
         head = dateless.strip(" >")
         text = f"{head}\n{unit.text}" if head else unit.text
         texts.append((hash_of(text), text))
-        scopes, trusted = _label(document.scopes, labels, unit)
         speaker = speakers.setdefault(next(iter(cut(unit.speaker)), ""), len(speakers))
         length, first = 2 * len(own) + len(trail), min(first_person(unit.text), 32767)
-        units[n] = (unit.start_line, unit.end_line, length, scopes, first, speaker, trusted, False, texts[-1][0])
+        seen = document.scopes, first, speaker, document.trusted
+        units[n] = (unit.start_line, unit.end_line, length, *seen, False, texts[-1][0])
     hashes = [(hash_of(word), at) for word, found in counted.items() for at in found]
     places = np.array([(h & 0xFFFFFFFF, h >> 32, at) for h, at in hashes], dtype="<u4").tobytes()
     print_ = _print(document, place, part.text, part.ahead)
     packed = Packed(place, first_unit, len(part.text), print_, list(speakers)[1:], units.tobytes(), places)
     trails, tagged = [unit.trail for unit in part.units], [" ".join(tags(unit.text)) for unit in part.units]
     return _PreparedPart(packed, json.dumps([place.line, part.text, trails, tagged]), texts)
-
-
-def _label(scopes: int, labels: Sequence[Label], unit: Unit) -> tuple[int, bool]:
-    """Who may see a unit, and whether it is trusted. Where labels overlap the narrowest wins: only scopes that all allow."""
-    found = _labels_in(labels, unit.start_line, unit.end_line)
-    narrowest = reduce(and_, (label.scopes for label in found)) if found else scopes
-    return narrowest, all(label.trusted for label in found)

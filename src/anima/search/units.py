@@ -1,17 +1,16 @@
 """Units: a document cut along its Markdown into small pieces that know their lines.
 
 Promise: every line that tells something belongs to a unit; litter does not (`is_litter`; headings, and the first row of
-a table, are the trail of what is below them). A unit's lines are exact and never cross a label's border; several units
-may share one long line, cut at sentences. Linear time on any text. Units come in parts of some dozens; cutting can begin
-again at any part, and gives what cutting the whole would have given.
-Not here: words (`text`), and who may see a line (the caller's labels).
+a table, are the trail of what is below them). A unit's lines are exact; several units may share one long line, cut at
+sentences. Linear time on any text. Units come in parts of some dozens; cutting can begin again at any part, and gives
+what cutting the whole would have given. Not here: words (`text`), and who may see a document (`current`).
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -61,8 +60,8 @@ class Place:
 class Part:
     """Some dozens of units and their whole text. The texts of all parts make up the document.
 
-    How a part was cut follows from its place, its text, the borders within, and the line `ahead` of it (None at the
-    end of the document), which decides whether its last block ends there.
+    How a part was cut follows from its place, its text and the line `ahead` of it (None at the end of the document),
+    which decides whether its last block ends there.
     """
 
     place: Place
@@ -71,13 +70,13 @@ class Part:
     units: tuple[Unit, ...]
 
 
-def cut_parts(rest: str, place: Place, *, borders: Sequence[int] = ()) -> Iterator[Part]:
+def cut_parts(rest: str, place: Place) -> Iterator[Part]:
     """The parts of a document from `place` on, where `rest` begins. There is always one, if only of blank lines."""
     lines = (rest.removeprefix("\ufeff") if place.line == 1 else rest).split("\n")
     mark = "\ufeff" if place.line == 1 and rest.startswith("\ufeff") else ""
     reading = _Reading(place)
     base, begun, found = place.line, place, list[Unit]()
-    for end, units in _blocks(lines, base, frozenset(borders), reading):
+    for end, units in _blocks(lines, base, reading):
         found += units
         following = end + 1
         if len(found) < PART or following >= base + len(lines):
@@ -133,9 +132,7 @@ class _Reading:
         self.text = " > ".join(title for title in titles if title)[-LONGEST_TRAIL:]
 
 
-def _blocks(
-    lines: list[str], base: int, borders: frozenset[int], reading: _Reading
-) -> Iterator[tuple[int, list[Unit]]]:
+def _blocks(lines: list[str], base: int, reading: _Reading) -> Iterator[tuple[int, list[Unit]]]:
     """Runs of lines that belong together: the last line of each, and its units. One pass; each line is looked at a fixed number of times.
 
     Whenever a block is given, `reading` is as it must be for the line after that block.
@@ -145,13 +142,13 @@ def _blocks(
     beyond = base + len(lines)
     for number, line in enumerate([*lines, ""], base):
         kind = _kind(line, number, reading.front, reading.fence)
-        if start and is_open and number < beyond and size <= LONGEST_COMMENT and number not in borders:
+        if start and is_open and number < beyond and size <= LONGEST_COMMENT:
             is_open, size = comment_after(line, True), size + len(line) + 1
             if not is_open:
                 yield number, _units(lines, base, start, number, block, reading.text, speaker)
                 start = 0
             continue
-        if start and (number == beyond or number in borders or _breaks(block, kind, size, line)):
+        if start and (number == beyond or _breaks(block, kind, size, line)):
             yield number - 1, _units(lines, base, start, number - 1, block, reading.text, speaker)
             start = 0
         if kind == "fence":

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from anima.errors import BadConfig, MissingExtra, printable
 from anima.model import Purpose
-from anima.search.embed.client import Client, ClientLimits, Clock, Failure, Prefixes, prefixes_for
+from anima.search.embed import Client, ClientLimits, Clock, Failure, Prefixes, prefixes_for
 
 PACKAGE: Final = "wordllama"
 WEIGHTS: Final = "weights/l2_supercat_256.safetensors"
