@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from anima import Home, Scope
-from anima.search.embed.local import StaticEmbedder
+from anima.search.embed import StaticEmbedder
 from anima.search.field import Filter
 from anima.search.index import DocumentIn, Index
 from anima.search.rank import Query, run

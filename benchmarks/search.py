@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from anima.search.embed.local import StaticEmbedder
+from anima.search.embed import StaticEmbedder
 from anima.search.field import Filter
 from anima.search.index import DocumentIn, Index
 from anima.search.rank import Query, run

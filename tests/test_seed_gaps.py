@@ -20,7 +20,8 @@ import anima
 from anima import BadArguments, BadConfig, ChunkConfig, Home, NoSuchDocument, Scope, chunk_document, compat
 from anima.cli import run
 from anima.model import Purpose
-from anima.search.embed import EmbedderDown, endpoint_for
+from anima.search.embed import endpoint_for
+from anima.search.embed.client import EmbedderDown
 from anima.testing import Model
 from anima.testing.embedder import MockEmbedder
 

@@ -15,8 +15,8 @@ import pytest
 
 from anima.errors import BadArguments, BadConfig, MissingExtra
 from anima.model import Embedder
-from anima.search.embed import EmbedderDown
-from anima.search.embed.local import DEFAULT_MODEL, find_model, local_embedder
+from anima.search.embed import DEFAULT_MODEL, find_model, local_embedder
+from anima.search.embed.client import EmbedderDown
 from anima.testing import Clock, dice
 
 onnx = pytest.importorskip("onnx")
@@ -310,7 +310,7 @@ def test_a_model_that_is_not_here_is_a_clear_error_and_nothing_is_fetched(tmp_pa
         import sys
         sys.addaudithook(lambda event, _: sys.exit(f"asked for {{event}}") if event.startswith("socket.") else None)
         from pathlib import Path
-        from anima.search.embed.local import local_embedder
+        from anima.search.embed import local_embedder
         from anima.errors import BadConfig
         from anima.testing import Clock, dice
         try:

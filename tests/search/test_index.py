@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from anima.model import Embedder
-from anima.search.embed import EmbedderDown
+from anima.search.embed.client import EmbedderDown
 from anima.search.field import FACE, SCALE, Filter, Packed, quantised
 from anima.search.index import DocumentIn, Index
 from anima.search.rank import Query, SearchAnswer, run

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from test_index import document
 
 from anima.errors import BadArguments, BadConfig
-from anima.search.embed import EmbedderDown, open_embedder
-from anima.search.embed.local import StaticEmbedder
+from anima.search.embed import StaticEmbedder, open_embedder
+from anima.search.embed.client import EmbedderDown
 from anima.search.field import FACE, Filter
 from anima.search.index import Index
 from anima.search.rank import Hit, Query, SearchAnswer, run
@@ -294,7 +294,7 @@ def test_no_canary_of_a_hidden_face_or_layer_ever_shows(data: st.DataObject) -> 
 
 def test_the_static_embedder_needs_no_network_and_does_not_import_its_package() -> None:
     script = (
-        "import sys; from anima.search.embed.local import StaticEmbedder as S; v = S().embed(['tea', ''], kind='query');"
+        "import sys; from anima.search.embed import StaticEmbedder as S; v = S().embed(['tea', ''], kind='query');"
         "assert v.shape == (2, 256) and abs(float(v[0] @ v[0]) - 1) < 1e-5 and not v[1].any();"
         "assert 'wordllama' not in sys.modules and 'tokenizers' not in sys.modules"
     )

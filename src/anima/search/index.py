@@ -22,7 +22,7 @@ import numpy as np
 
 from anima.model import Embedder
 from anima.search import PACKING
-from anima.search.embed import EmbedderDown
+from anima.search.embed.client import EmbedderDown
 from anima.search.field import ALL_SCOPES, UNIT, Field, FieldView, Filter, HeldPart, Packed, hash_of, quantised
 from anima.search.tables import DocumentRow, IndexDown, Mark, NewPart, ShownPart, Tables, Writing
 from anima.search.units import CUTTING, Part, Place, cut_parts, front_of

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from anima.errors import BadArguments
 from anima.model import DocPath, Embedder
-from anima.search.embed import EmbedderDown
+from anima.search.embed.client import EmbedderDown
 from anima.search.field import Bools, FieldView, Filter, Floats, Ints, path_of
 from anima.search.index import Index
 from anima.text import ask, cut, first_person
