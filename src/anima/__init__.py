@@ -77,9 +77,9 @@ if TYPE_CHECKING:
     from anima.text.markdown import lines_of as lines_of
     from anima.text.markdown import sections as sections
     from anima.upkeep.doctor import Health as Health
-    from anima.upkeep.tidy import Look as Look
-    from anima.upkeep.tidy import Suggestion as Suggestion
     from anima.upkeep.upkeep import Figures as Figures
+    from anima.upkeep.upkeep import Look as Look
+    from anima.upkeep.upkeep import Suggestion as Suggestion
 
 __version__ = "0.1.0"
 
@@ -118,9 +118,8 @@ _HOMES = {
     "anima.sessions.find": "Listed",
     "anima.sessions.replay": "Turn time_of",
     "anima.sessions.tools": "Tool",
-    "anima.upkeep.upkeep": "Figures",
+    "anima.upkeep.upkeep": "Figures Look Suggestion",
     "anima.upkeep.doctor": "Health",
-    "anima.upkeep.tidy": "Look Suggestion",
 }
 _WHERE = {name: module for module, names in _HOMES.items() for name in names.split()}
 

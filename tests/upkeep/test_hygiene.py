@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from anima.text.reading import ToldLine
 from anima.upkeep.hygiene import find_contradictions, find_duplicates
-from anima.upkeep.tidy import find_stale_logs, suggest_consolidation
+from anima.upkeep.upkeep import Stale, suggest_consolidation
 
 
 def lines(*texts: str) -> list[ToldLine]:
@@ -242,25 +242,15 @@ def test_the_newer_of_two_that_contradict_is_told():
 # -- logs and suggestions ---------------------------------------------------------------------------------------------------------
 
 
-def test_a_log_is_stale_after_ninety_days_and_not_before():
-    logs = {
-        "memory/2026-01-01.md": date(2026, 1, 1),
-        "memory/2026-01-02.md": date(2026, 1, 2),
-        "memory/2027-01-01.md": date(2027, 1, 1),
-    }
-
-    assert [(log.path, log.age) for log in find_stale_logs(logs, today=date(2026, 4, 2))] == [
-        ("memory/2026-01-01.md", 91)
-    ]
-    assert len(find_stale_logs(logs, today=date(2026, 4, 2), days=10)) == 2
-
-
 def test_suggestions_keep_one_line_archive_and_never_delete():
     texts = lines("- Ana has a dog", "- ana has a dog.", "- Ana lives in Lima", "- Ana lives in Bogota")
-    stale = find_stale_logs({"memory/2026-01-01.md": date(2026, 1, 1)}, today=date(2026, 5, 8))
+    stale = [Stale(path="memory/2026-01-01.md", day=date(2026, 1, 1), age=127)]
 
     found = suggest_consolidation(
-        duplicates=find_duplicates(texts), contradictions=find_contradictions(texts), stale=stale
+        duplicates=find_duplicates(texts),
+        contradictions=find_contradictions(texts),
+        stale=stale,
+        archive=lambda log: "memory/archive/2026/2026-01-01.md",
     )
 
     assert [one.kind for one in found] == ["choose", "merge", "archive"]
@@ -277,7 +267,7 @@ def test_what_a_merge_takes_out_is_said_by_what_it_keeps():
         "- Old wooden boats are repaired by Luis",
     )
 
-    for one in suggest_consolidation(duplicates=find_duplicates(texts)):
+    for one in suggest_consolidation(duplicates=find_duplicates(texts), archive=lambda log: ""):
         assert one.keep not in one.remove and len(one.remove) == 1
 
 

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from datetime import date
+from datetime import date, timedelta
 from pathlib import Path
 
 import pytest
@@ -157,6 +157,15 @@ def test_rules_souls_skills_and_reference_books_are_left_alone(home: Home, path:
     home.write(path, "# Title\n\n- Always show the diff before writing\n- Always show the diff, before writing.\n")
 
     assert home.upkeep.look().duplicates == ()
+
+
+def test_a_log_is_stale_after_ninety_days_and_not_before(home: Home) -> None:
+    today = home.site.today()
+    for age in (90, 91, -300):
+        home.write(f"memory/{today - timedelta(days=age)}.md", f"- Ana bought {abs(age)} nails\n")
+
+    assert [log.age for log in home.upkeep.look().stale] == [91]
+    assert [log.age for log in home.upkeep.look(days=10).stale] == [91, 90]
 
 
 def test_every_persons_layer_is_looked_at_by_itself(home: Home) -> None:

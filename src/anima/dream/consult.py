@@ -3,8 +3,10 @@
 Promise: the model sees candidates and prior lines as data and gives operations back. The deterministic plan stands unless
 every operation passes; then its promotions, retirements and page follow the operations, with the evidence and the sources
 of all lines that went in. The owner's lines, and what the plan itself retires or moves, are never a model's to touch.
-Nothing a model does (silence, nonsense, deleting everything, raising) changes memory, and nothing is locked or written
-here. Not here: what an operation may do (operations), the deterministic plan (plan), writing (sweep).
+No line a model writes is kept unless all its words, names, numbers and negations come from lines it was shown, and none
+that matters is left out; one refusal refuses all operations. Nothing a model does (silence, nonsense, deleting everything,
+raising) changes memory, and nothing is locked or written here.
+Not here: what counts as a secret or an instruction (a predicate), the deterministic plan (plan), writing (sweep).
 """
 
 from __future__ import annotations
@@ -12,21 +14,23 @@ from __future__ import annotations
 import json
 import re
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import date
-from typing import Any
+from enum import StrEnum
+from typing import Any, NamedTuple
 
 from anima.dream.diary import dreamed_page, fact_of, without
 from anima.dream.material import Figures, Held, Material, Promotion, Retirement, Rewording, SweepPlan
-from anima.dream.operations import Offer, Operation, Outcome, Prior, Refusal, Unsafe, Verb, validate
 from anima.dream.plan import ROOM, key_of
-from anima.errors import BadText, printable
+from anima.errors import printable
 from anima.model import Complete
 from anima.text import read_table
 from anima.text.changes import Relation, relation
-from anima.text.markdown import evidence_of
+from anima.text.markdown import bullet_text, evidence_of, without_tail
 from anima.text.notes import sentence
+from anima.text.reading import LIMITS, Read, ToldLine, as_read, canonical
 
 TIMEOUT = 60.0  # seconds for one answer
 TOKENS = 32_000  # for questions and answers together
@@ -41,15 +45,10 @@ _SAID = read_table("dream", "sentences")
 _REFUSED = _SAID["answer_refused"]  # without a word of the answer: what a model says may hold anything
 MAX_OPERATIONS = 400
 MAX_ANSWER = 200_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Consultation:
-    """What came of asking. `said` is for the diary; `heard` is whether the model gave an answer that could stand."""
-
-    plan: SweepPlan
-    said: str
-    heard: bool = False
+MAX_LOST = 0.25  # of the prior lines
+MAX_LINE = 400
+Unsafe = Callable[[str], str | None]  # why a line may not be added, or None
+Updates = Callable[[str, str], bool]  # whether a new line makes an old one untrue
 
 
 def consult(
@@ -61,16 +60,17 @@ def consult(
     shown: Callable[[Held], bool],
     timeout: float = TIMEOUT,
     tokens: int = TOKENS,
-) -> Consultation:
-    """The plan as a model would have it, or the plan as it was. `shown` says which lines of memory a model may see."""
+) -> tuple[SweepPlan, str]:
+    """The plan as a model would have it, or the plan as it was, and what the diary says of asking. `shown` says which lines
+    of memory a model may see."""
     if not made.promotions:
-        return Consultation(plan=made, said=NOTHING_TO_ASK)
+        return made, NOTHING_TO_ASK
     night = _Night(made, material, unsafe=unsafe, shown=shown)
     question = ask(night.candidates, night.prior, night.budget)
-    outcome, why_not = consulted(complete, question, check=night.check, timeout=timeout, tokens=tokens)
-    if outcome is None or night.plan is None:
-        return Consultation(plan=made, said=why_not)
-    return Consultation(plan=night.plan, said=_helped(night.plan, made), heard=True)
+    why_not = consulted(complete, question, check=night.check, timeout=timeout, tokens=tokens)
+    if why_not or night.plan is None:
+        return made, f"{why_not[:1].upper()}{why_not[1:]}, so the night's own plan was used."
+    return night.plan, _helped(night.plan, made)
 
 
 def _helped(plan: SweepPlan, made: SweepPlan) -> str:
@@ -122,7 +122,7 @@ class _Night:
         plan = self._applied(operations, outcome.added)
         if len(plan.memory or "") > self.most:
             late = Refusal(rule="budget", reason=f"memory would have more than {self.most:,} characters")
-            return Outcome(lines=tuple(line.text for line in self.prior), refusals=(late,))
+            return Outcome(refusals=(late,))
         self.plan = plan
         return outcome
 
@@ -163,7 +163,7 @@ class _Night:
                 kept.append(self._joined(new, old, text) if one.verb is not Verb.ADD else new[0])
             else:
                 begun = min((held.since for held in old if held.since), default=None)
-                anew.append(Rewording(line=self.m.line(text, begun, _figures(old)), fact=text, held=tuple(old)))
+                anew.append(Rewording(line=self.m.line(text, begun, _evidence(old)), fact=text, held=tuple(old)))
         return self._made(kept, retired, anew)
 
     def _made(self, kept: list[Promotion], retired: list[Retirement], anew: list[Rewording]) -> SweepPlan:
@@ -183,7 +183,7 @@ class _Night:
         """One line for all of them, in the place of the candidate that weighs most."""
         first, *others = sorted(new, key=lambda p: -p.candidate.score.total)
         dates = [day for day in (*(p.candidate.since for p in new), *(held.since for held in old)) if day]
-        told = [*(p.candidate.figures for p in new), *_figures(old)]
+        told = [*(p.candidate.figures for p in new), *_evidence(old)]
         return Promotion(
             line=self.m.line(text, min(dates, default=None), told),
             fact=text,
@@ -193,7 +193,7 @@ class _Night:
         )
 
 
-def _figures(old: Sequence[Held]) -> list[Figures]:
+def _evidence(old: Sequence[Held]) -> list[Figures]:
     return [found for held in old if (found := evidence_of(held.raw))]
 
 
@@ -218,6 +218,63 @@ def narrated(entry: str, complete: Complete, *, unsafe: Unsafe, timeout: float =
     return prose if set(_NUMBER.findall(prose)) <= set(_NUMBER.findall(entry)) else ""
 
 
+# -- operations -------------------------------------------------------------------------------------------------------
+
+
+class Verb(StrEnum):
+    ADD = "add"
+    MERGE = "merge"
+    SUPERSEDE = "supersede"
+    REWORD = "reword"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Offer:
+    """A line that passed every gate, with where it stands."""
+
+    id: str
+    text: str
+    source: str  # such as memory/2026-05-08.md#L7
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prior:
+    """A line of memory as it stands. The owner's own are shown, and never touched."""
+
+    text: str
+    owner: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """One thing a model wants done. `prior` are exact lines; an empty `text` means the candidate's own words."""
+
+    verb: Verb
+    candidates: tuple[str, ...]
+    prior: tuple[str, ...]
+    text: str = ""
+
+
+class Refusal(NamedTuple):
+    """Why the operations may not stand: the rule, and a sentence."""
+
+    rule: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What the operations come to. With any refusal nothing is added or removed."""
+
+    added: tuple[str, ...] = ()
+    removed: tuple[Prior, ...] = ()
+    refusals: tuple[Refusal, ...] = ()
+
+    @property
+    def accepted(self) -> bool:
+        return not self.refusals
+
+
 # -- the question ------------------------------------------------------------------------------------------------------
 
 
@@ -237,15 +294,8 @@ _FENCE = re.compile(r"\A```[a-zA-Z]{0,12}[ \t]*\r?\n(.*)\n[ \t]*```\Z", re.DOTAL
 _KEYS = {"do", "candidate", "candidates", "prior", "text"}
 
 
-def read(answer: str) -> tuple[Operation, ...]:
-    """The operations of an answer: one JSON object, bare or in a code fence. Raises BadText with what is wrong."""
-    try:
-        return tuple(_operations(answer))
-    except ValueError as error:
-        raise BadText("the model's answer", str(error)) from None
-
-
-def _operations(answer: str) -> Iterator[Operation]:
+def read(answer: str) -> Iterator[Operation]:
+    """The operations of an answer: one JSON object, bare or in a code fence. Raises ValueError with what is wrong."""
     if not isinstance(answer, str):
         raise ValueError("it is not a text")
     if len(answer) > MAX_ANSWER:
@@ -286,6 +336,200 @@ def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
     return dict(pairs)
 
 
+# -- judging -----------------------------------------------------------------------------------------------------------
+
+
+def validate(
+    operations: Sequence[Operation],
+    *,
+    candidates: Sequence[Offer],
+    prior: Sequence[Prior],
+    budget: int,
+    unsafe: Unsafe,
+    updates: Updates = lambda new, old: True,
+) -> Outcome:
+    """What the operations come to, or every reason why they may not stand.
+
+    `budget` is in characters, for all resulting lines with their ends; `unsafe` says why a line may not be added;
+    `updates` must agree that a candidate makes a line untrue, beside our own rule. Added lines are bare
+    words, without a list's sign, scores or dates; lines that stay are exact.
+    """
+    known = {one.id: one for one in candidates}
+    left: dict[str, list[Prior]] = {}  # each line as often as it stands, the owner's first
+    for line in sorted(prior, key=lambda line: not line.owner):
+        left.setdefault(line.text, []).append(line)
+    shown = [*(one.text for one in operations), *(one.text for one in candidates), *(one.text for one in prior)]
+    facts = _Facts([*shown, *map(_bare, shown)])
+    refusals, added, removed = list[tuple[str, str]](), list[str](), list[Prior]()
+    for one in operations:
+        found = [*_shape(one), *_unknown(one, known, left)]
+        if not found:
+            new = [known[name].text for name in one.candidates]
+            # Without words of its own a merge keeps the fullest line.
+            own = new if one.verb is Verb.SUPERSEDE else [*new, *one.prior]
+            added.append(_bare(one.text or facts.fullest(own)))
+            judged = _judged(one, added[-1], new, facts, unsafe=unsafe, updates=updates)
+            found = [*_taken(one, left, removed), *judged]
+        refusals += found
+    refusals += [*_wholesale(operations, known), *_result(prior, added, removed, budget, facts)]
+    if refusals:
+        return Outcome(refusals=tuple(Refusal(*each) for each in refusals))
+    return Outcome(added=tuple(added), removed=tuple(removed))
+
+
+Found = Iterator[tuple[str, str]]
+_ARITY = {  # how many candidates, how many prior lines
+    Verb.ADD: ((1, 1), (0, 0)),
+    Verb.REWORD: ((0, 1), (0, 1)),
+    Verb.MERGE: ((0, 50), (0, 50)),
+    Verb.SUPERSEDE: ((1, 1), (1, 50)),
+}
+
+
+def _shape(one: Operation) -> Found:
+    (least, most), (few, many) = _ARITY[one.verb]
+    if not one.candidates and not one.prior:
+        yield "source", f"a line of {one.verb} comes from nowhere"
+    elif not (least <= len(one.candidates) <= most and few <= len(one.prior) <= many):
+        yield "shape", f"{one.verb} does not take {len(one.candidates)} candidates and {len(one.prior)} prior lines"
+    elif one.verb is Verb.MERGE and len(one.candidates) + len(one.prior) < 2:
+        yield "shape", "a merge takes at least two lines"
+    elif one.verb is Verb.REWORD and (len(one.candidates) + len(one.prior) > 1 or not one.text):
+        yield "shape", "a reword takes one line and gives its new text"
+    elif one.verb is Verb.ADD and one.text:
+        yield "shape", "an add keeps the candidate's own words"
+
+
+def _unknown(one: Operation, known: Mapping[str, Offer], standing: Mapping[str, object]) -> Found:
+    for name in one.candidates:
+        if name not in known:
+            yield "candidate", f"there is no candidate {printable(name, 40)!r}"
+        elif not known[name].source.strip():
+            yield "source", f"candidate {printable(name, 40)!r} has no source"
+    for text in one.prior:
+        if text not in standing:
+            yield "prior", f"memory has no line {printable(text, 60)!r}"
+
+
+def _taken(one: Operation, left: Mapping[str, list[Prior]], removed: list[Prior]) -> Found:
+    """Takes the prior lines away, each as often as it stands."""
+    for text in one.prior:
+        if not left[text]:
+            yield "prior", f"a line of memory is removed twice: {printable(text, 60)!r}"
+            continue
+        removed.append(left[text].pop())
+        if removed[-1].owner:
+            yield "owner", f"the owner's own line would be touched: {printable(text, 60)!r}"
+
+
+def _judged(one: Operation, text: str, new: Sequence[str], facts: _Facts, *, unsafe: Unsafe, updates: Updates) -> Found:
+    told, sources = printable(text, 60), [*new, *one.prior]
+    if not text or len(text) > MAX_LINE or not text.isprintable() or text.startswith("#") or "<!--" in text:
+        yield "shape", f"this is no single line of at most {MAX_LINE} characters: {told!r}"
+        return
+    if one.verb is Verb.SUPERSEDE:
+        untouched = (old for old in one.prior if not (facts.replaces(new[0], old) and updates(new[0], old)))
+        if (old := next(untouched, None)) is not None:
+            yield "unrelated", f"{told!r} does not make {printable(old, 60)!r} untrue"
+        sources = [*new]
+    if one.verb is Verb.MERGE and (pair := facts.differing(sources)):
+        yield "merge", f"different facts would become one: {printable(pair[0], 60)!r} and {printable(pair[1], 60)!r}"
+    elif why := facts.unfaithful(text, sources):
+        yield "source", f"{told!r} {why}"
+    if reason := unsafe(text):
+        yield "unsafe", f"{reason}: a line like that never enters memory"
+
+
+def _wholesale(operations: Sequence[Operation], known: Mapping[str, Offer]) -> Found:
+    used = Counter(name for one in operations for name in one.candidates)
+    if twice := [name for name, count in used.items() if count > 1 and name in known]:
+        yield "candidate", f"candidate {twice[0]!r} is used more than once"
+    if unused := [name for name in known if name not in used]:
+        yield "candidate", f"{len(unused)} of {len(known)} candidates are left out: {unused[0]!r}"
+
+
+def _result(
+    prior: Sequence[Prior], added: Sequence[str], removed: Sequence[Prior], budget: int, facts: _Facts
+) -> Found:
+    gone = {id(line) for line in removed}
+    lines = [*(line.text for line in prior if id(line) not in gone), *added]
+    if len(removed) > MAX_LOST * len(prior):
+        share = 100 * len(removed) / max(1, len(prior))
+        yield "lost", f"{share:.0f} % of the lines of memory would go, and 25 % is the most"
+    size = sum(len(line) + 1 for line in lines)
+    if size > budget:
+        yield "budget", f"the lines would have {size:,} characters of {budget:,}"
+    counts, before = Counter(map(facts.words, lines)), Counter(facts.words(line.text) for line in prior)
+    twice = (line for line in added if counts[facts.words(line)] > max(1, before[facts.words(line)]))
+    if repeated := next(twice, None):
+        yield "duplicate", f"memory would say twice: {printable(repeated, 60)!r}"
+
+
+# -- facts in words ----------------------------------------------------------------------------------------------------
+
+
+class _Facts:
+    """Lines as they are compared, read together: a capital makes a name only where no line has the word without one."""
+
+    def __init__(self, lines: Iterable[str]) -> None:
+        texts = list(dict.fromkeys(lines))
+        found = as_read([ToldLine(path="", number=0, text=_bare(text)) for text in texts])
+        self._read = dict(zip(texts, found, strict=True))
+
+    def words(self, line: str) -> tuple[str, ...]:
+        return self._read[line].plain
+
+    def fullest(self, lines: Sequence[str]) -> str:
+        return max(lines, key=lambda line: (len(self._read[line].bag), len(line)))
+
+    def differing(self, lines: Sequence[str]) -> tuple[str, str] | None:
+        """The first line that states another fact than the fullest one: each must be that one with words left out."""
+        fullest = self.fullest(lines)
+        whole = self._read[fullest]
+        for line in lines:
+            mine = self._read[line]
+            if _figures(mine) != _figures(whole) or mine.names != whole.names or mine.bag - whole.bag:
+                return line, fullest
+        return None
+
+    def replaces(self, new: str, old: str) -> bool:
+        """Whether two lines may tell the same thing of the same: each one's first word is in the other, and one more. Where
+        one may have several (allergies, dogs, languages), a second is an addition and makes nothing untrue."""
+        mine, theirs, told = self._read[new], self._read[old], sentence(_bare(new))
+        firsts = {
+            next((root for word in one.words if (root := canonical(word)) in one.bag), "") for one in (mine, theirs)
+        }
+        adds = told.adds or relation(sentence(_bare(old)), told) is Relation.ADDS
+        shared = mine.bag & theirs.bag
+        return not adds and len(shared) > 1 and firsts <= shared
+
+    def unfaithful(self, text: str, sources: Sequence[str]) -> str:
+        """What a text says that its sources do not, or leaves out of them; empty when it is true to them."""
+        told = [self._read[source] for source in sources]
+        mine, fullest = self._read[text], max(told, key=lambda one: len(one.bag))
+        said = frozenset[str]().union(*(one.bag | one.names for one in told))
+        if invented := (mine.bag | mine.names) - said:
+            return f"says {printable(min(invented), 30)!r}, which no source says"
+        if _figures(mine)[:2] != _figures(fullest)[:2]:
+            return "has other numbers than its source"
+        if mine.denied != fullest.denied:
+            return "denies what its source says, or the other way about"
+        if lost := fullest.names - mine.names:
+            return f"leaves out {printable(min(lost), 30)!r}"
+        missing = fullest.bag - mine.bag
+        too_much = len(missing) > 0.2 * len(fullest.bag) or missing & LIMITS
+        return "leaves out too much of its source" if too_much else ""
+
+
+def _figures(one: Read) -> tuple[tuple[str, ...], tuple[str, ...], bool]:
+    return one.numbers, one.dates, one.denied
+
+
+def _bare(text: str) -> str:
+    """A line without its sign and its tail of dates or scores: what it states."""
+    return without_tail(bullet_text(text), loose=True)
+
+
 # -- asking ------------------------------------------------------------------------------------------------------------
 
 Check = Callable[[tuple[Operation, ...]], Outcome]
@@ -293,38 +537,40 @@ Check = Callable[[tuple[Operation, ...]], Outcome]
 
 def consulted(
     complete: Complete, question: str, *, check: Check, timeout: float = TIMEOUT, tokens: int = TOKENS
-) -> tuple[Outcome | None, str]:
-    """What a model's operations come to, or why the sweep's own plan is used. Asks once more, with the reasons, when an
-    answer may not stand, and never waits longer than told.
+) -> str:
+    """Why no answer of the model's can stand; "" when one passed the check. Asks once more, with the reasons, when one may
+    not, and never waits longer than told.
 
     `tokens` counts questions and answers together, at four characters each. A model that does not answer in time is left
     to itself in a thread that ends with the process; what it says later is not heard.
     """
-    spent, told, prompt = 0, "", question
+    spent, most, told, prompt = 0, 4 * tokens, "", question
     for _ in range(ATTEMPTS):
-        if spent + _tokens(prompt) > tokens:
+        if spent + len(prompt) > most:
             why = "there was more to ask than the budget for tokens allows"
-            return _alone(f"the model's answer could not stand ({told}), and {why}" if told else why)
+            return f"the model's answer could not stand ({told}), and {why}" if told else why
         answer, failure = answered(complete, prompt, timeout=timeout)
-        spent += _tokens(prompt) + _tokens(answer)
+        spent += len(prompt) + len(answer)
         if failure:
-            return _alone(failure)
-        if spent > tokens:
-            return _alone("the model answered with more than the budget for tokens allows")
+            return failure
+        if spent > most:
+            return "the model answered with more than the budget for tokens allows"
         try:
-            outcome = check(read(answer))
+            operations = tuple(read(answer))
+        except ValueError as error:
+            reasons, told = str(error), "it was not one JSON object of operations"
+        else:
+            outcome = check(operations)
             if outcome.accepted:
-                return outcome, ""
+                return ""
             more = f", and {len(outcome.refusals) - 3} more" if len(outcome.refusals) > 3 else ""
             reasons = "; ".join(f"{one.rule}: {one.reason}" for one in outcome.refusals[:3]) + more
             rules = dict.fromkeys(one.rule for one in outcome.refusals)
             told = "; ".join(_REFUSED.get(rule, rule) for rule in [*rules][:3])
-        except BadText as error:
-            reasons, told = error.why, "it was not one JSON object of operations"
         shown = json.dumps(answer[:4_000], ensure_ascii=False)
         prompt = f"{question}\nYour last answer was {shown}\nIt cannot be used: {reasons}\n"
         prompt += "Give the whole JSON object again.\n"
-    return _alone(f"the model's answer could not stand ({told})")
+    return f"the model's answer could not stand ({told})"
 
 
 def answered(complete: Complete, prompt: str, *, timeout: float) -> tuple[str, str]:
@@ -351,11 +597,3 @@ def answered(complete: Complete, prompt: str, *, timeout: float) -> tuple[str, s
     if not heard:
         return "", f"the model did not answer within {timeout:g} seconds"
     return (heard[0], "") if isinstance(heard[0], str) else ("", "the model gave something that is no text")
-
-
-def _alone(why: str) -> tuple[None, str]:
-    return None, f"{why[:1].upper()}{why[1:]}, so the night's own plan was used."
-
-
-def _tokens(text: str) -> int:
-    return -(-len(text) // 4)

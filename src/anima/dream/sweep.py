@@ -270,12 +270,12 @@ class Dreams:
             return source(self._memory, held.raw).trusted and unsafe(held.raw) is None
 
         asked: dict[str, Any] = {"unsafe": unsafe, "timeout": self.patience}
-        advice = consult.consult(draft.plan, draft.material, complete, shown=shown, **asked)
-        found = self._with_diary(draft, advice.plan, remark=advice.said)
-        if advice.heard and found.made.diary:
+        plan, said = consult.consult(draft.plan, draft.material, complete, shown=shown, **asked)
+        found = self._with_diary(draft, plan, remark=said)
+        if plan is not draft.plan and found.made.diary:  # it gave an answer that could stand
             prose = consult.narrated(found.made.diary, complete, **asked)
-            remark = advice.said if prose else f"{advice.said} {consult.NO_PROSE}"
-            found = self._with_diary(draft, advice.plan, prose=prose, remark=remark)
+            remark = said if prose else f"{said} {consult.NO_PROSE}"
+            found = self._with_diary(draft, plan, prose=prose, remark=remark)
         material = draft.material
         again = self._drafted(material.rules, since, (material.now, material.today))
         if again.lines != draft.lines:

@@ -272,10 +272,10 @@ class Home:
     @part
     def upkeep(self) -> Upkeep:
         """What an owner does now and then: tidying, figures, health."""
-        from anima.upkeep.upkeep import Others, Upkeep
+        from anima.upkeep.upkeep import Upkeep
 
-        others = Others(talks=self._talks, nights=lambda: self.dreams.nights(), rooms=checked_rooms())
-        return Upkeep(self.site, past=lambda: self.past, search=lambda: self.index, others=others)
+        past, search, nights = (lambda: self.past), (lambda: self.index), (lambda: self.dreams.nights())
+        return Upkeep(self.site, past=past, search=search, talks=self._talks, nights=nights, rooms=checked_rooms())
 
     def _talks(self) -> Iterator[PastTalk]:
         from anima.sessions.replay import time_of

@@ -3,7 +3,7 @@
 Promise: two lines are twins only with the same numbers, dates and denials, the same names, and the same one acting; where
 that cannot be told they are not. Paraphrases are found by meaning, not by grammar. Of what there may be several of (likes,
 friends, visits), and of what happened, nothing contradicts anything. Time grows with the lines, not with their square. Pure.
-Not here: how a line is read (text.reading), vectors of texts (they are passed in), what to do about it (tidy).
+Not here: how a line is read (text.reading), vectors of texts (they are passed in), what to do about it (upkeep).
 """
 
 from __future__ import annotations

@@ -1,14 +1,17 @@
 """Upkeep: what of a home's memory is old, said twice or contradicted, the home in figures, and its health.
 
-Promise: looking changes nothing and asks no server. Suggestions are carried out as one change that one undo takes back.
-A line goes only when another says it, logs are moved and never deleted, and between two lines that contradict each other
-only the owner chooses. Each person's layer is looked at by itself. Figures are counted from transcripts, ledger and history;
+Promise: looking changes nothing and asks no server. A suggestion is bound to the documents as they were looked at, also to
+the one whose line is kept; several come to one change a document, and are carried out as one that one undo takes back. A
+line goes only when another says it, logs are moved and never deleted, and between two lines that contradict each other only
+the owner chooses. Each person's layer is looked at by itself. Figures are counted from transcripts, ledger and history;
 nothing is kept for them, and days are the user's.
 Not here: which lines say the same (hygiene), how long a folder keeps things (`Retention`), how figures are drawn (cli, web).
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -20,10 +23,12 @@ from anima.errors import BadArguments, HomeError, NoSuchDocument, StaleWrite
 from anima.layout import ANYTHING, Policy, Row
 from anima.layout.listener import layer_at, row_at
 from anima.memory.past import Past
-from anima.model import Actor, DocPath, Document, Nights, Receipt, Remark
+from anima.memory.write import owners
+from anima.model import Actor, Change, DocPath, Document, Kind, Nights, Receipt, Remark
 from anima.search.current import Search
 from anima.site import Site
 from anima.text.dates import day_in_name
+from anima.text.diff import diff_of
 from anima.text.markdown import bullet_of, evidence_of, lines_of
 from anima.text.notes import POSSIBLE, lasting, sentence
 from anima.text.phrases import said_in
@@ -31,7 +36,6 @@ from anima.text.reading import DATES, ToldLine, read
 from anima.upkeep import Retention
 from anima.upkeep.doctor import CheckedRooms, look
 from anima.upkeep.hygiene import Contradiction, Group, find_contradictions, find_duplicates, newer_of, statements
-from anima.upkeep.tidy import Look, Stale, Suggestion, changes_of, find_stale_logs, holds, suggest_consolidation
 
 if TYPE_CHECKING:
     from anima.upkeep.hygiene import Vectors
@@ -39,23 +43,160 @@ if TYPE_CHECKING:
 Part = Literal["stale", "duplicates", "contradictions"]
 PARTS: tuple[Part, ...] = ("stale", "duplicates", "contradictions")
 _TRIES = 3
+_REASON = "tidying"
 _CURATED, _PAGES, _LOGS, _ARCHIVE = range(4)  # what is kept before what
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Others:
-    """What upkeep asks of rooms that it does not know."""
+class Stale:
+    """A daily log older than it should be."""
 
-    talks: Callable[[], Iterable[PastTalk]]
-    nights: Callable[[], Nights]
-    rooms: CheckedRooms
+    path: str
+    day: date
+    age: int  # days
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Suggestion:
+    """Something to do, as a sentence and as what it takes: lines to take out, a document to move, or a choice, with the
+    documents it was made from. A choice has its two lines in `between`, and takes none out before somebody chose.
+    `Upkeep.tidy` carries it out.
+    """
+
+    kind: Literal["merge", "archive", "choose"]
+    sentence: str
+    keep: ToldLine | None = None
+    remove: tuple[ToldLine, ...] = ()
+    between: tuple[ToldLine, ...] = ()
+    evidence: tuple[str, ...] = ()  # one for each line that goes; for a choice, why
+    path: str = ""
+    to: str = ""
+    pages: tuple[Document, ...] = field(default=(), repr=False, compare=False)
+
+    @property
+    def id(self) -> str:
+        """The digest of what a suggestion would do, and to which lines; for a log also of all it holds."""
+        lines = [
+            [(line.path, line.number, line.text) for line in part]
+            for part in ((self.keep,) if self.keep else (), self.remove, self.between)
+        ]
+        held = [page.digest for page in self.pages] if self.to else []
+        return hashlib.sha256(json.dumps([self.kind, lines, self.path, self.to, held]).encode()).hexdigest()[:24]
+
+    @property
+    def changes(self) -> tuple[Change, ...]:
+        """The changes it takes; none for a choice that was not made yet."""
+        return changes_of([self])
+
+    @property
+    def diff(self) -> str:
+        """What would change, as a unified diff."""
+        if self.to:
+            return f"rename from {self.path}\nrename to {self.to}\n"
+        texts = {page.path: page.text for page in self.pages}
+        return diff_of(self.changes, [texts[change.path] for change in self.changes])
+
+    def keeping(self, line: ToldLine) -> Suggestion:
+        """The same with the choice made: this line stays, the other goes. Raises BadArguments for a third one."""
+        if line not in self.between:
+            raise BadArguments("a choice is between its own two lines")
+        return replace(self, keep=line, remove=tuple(other for other in self.between if other != line))
+
+    def again(self, read: Callable[[DocPath], Document]) -> Suggestion:
+        """The same on the documents of now. Raises StaleWrite where a line no longer stands there as it was."""
+        before = {page.path.text: page for page in self.pages}
+        now = {path: _now(read, page.path) for path, page in before.items()}
+        if self.to and now[self.path].digest != before[self.path].digest:
+            raise StaleWrite(self.path, theirs=now[self.path].text, ours=None)
+
+        def placed(line: ToldLine) -> ToldLine:
+            """The line where it stands now: of several that are alike, the one in the same order."""
+            old, new = (_numbers(pages[line.path].text, line.text) for pages in (before, now))
+            if len(old) != len(new) or line.number not in old:
+                raise StaleWrite(line.path, theirs=now[line.path].text, ours=None)
+            return replace(line, number=new[old.index(line.number)])
+
+        return replace(
+            self,
+            pages=tuple(now.values()),
+            keep=placed(self.keep) if self.keep else None,
+            remove=tuple(map(placed, self.remove)),
+            between=tuple(map(placed, self.between)),
+        )
+
+
+def _now(read: Callable[[DocPath], Document], path: DocPath) -> Document:
+    try:
+        return read(path)
+    except NoSuchDocument:
+        raise StaleWrite(path.text, theirs=None, ours=None) from None
+
+
+def _numbers(text: str, wanted: str) -> list[int]:
+    return [number for number, line in enumerate(lines_of(text), start=1) if line.strip() == wanted]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """Everything that was found in one look, and what to do about it."""
+
+    lines: int  # that were compared
+    documents: int
+    stale: tuple[Stale, ...] = ()
+    duplicates: tuple[Group, ...] = ()
+    contradictions: tuple[Contradiction, ...] = ()
+    suggestions: tuple[Suggestion, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+def changes_of(suggestions: Sequence[Suggestion]) -> tuple[Change, ...]:
+    """The changes of some suggestions together, one for each document. Raises StaleWrite when they saw different texts."""
+    pages: dict[str, Document] = {}
+    for page in (page for one in suggestions for page in one.pages):
+        if pages.setdefault(page.path.text, page).digest != page.digest:
+            raise StaleWrite(page.path.text, theirs=page.text, ours=None)
+    moves = {one.path: one.to for one in suggestions if one.to}
+    cuts: dict[str, set[int]] = defaultdict(set)  # the numbers, from 1, of the lines that go, by document
+    for line in (line for one in suggestions for line in one.remove):
+        cuts[line.path].add(line.number)
+    if both := next((path for path in cuts if path in moves), None):
+        raise BadArguments(f"{both} would be moved and lose lines at once; do one after the other")
+    found = []
+    for path, numbers in cuts.items():
+        kept = [line for number, line in enumerate(lines_of(pages[path].text), start=1) if number not in numbers]
+        found.append(owners(pages[path].path, Kind.WRITE, "".join(kept), base=pages[path].digest, reason=_REASON))
+    for path, to in moves.items():
+        found.append(owners(pages[path].path, Kind.MOVE, to=DocPath.parse(to), base=pages[path].digest, reason=_REASON))
+    return tuple(found)
+
+
+def holds(suggestions: Sequence[Suggestion], changes: Sequence[Change]) -> list[Change]:
+    """Changes that change nothing: the documents of the lines that stay must be as they were when the others go."""
+    touched = {change.path.key for change in changes}
+    pages = {page.path.key: page for one in suggestions for page in one.pages}
+    return [
+        owners(page.path, Kind.WRITE, page.text, base=page.digest, reason=_REASON)
+        for key, page in pages.items()
+        if key not in touched
+    ]
 
 
 class Upkeep:
-    """What an owner does now and then in one home. `past` and `search` are made when they are first needed."""
+    """What an owner does now and then in one home. `past` and `search` are made when they are first needed; of rooms that
+    it does not know upkeep asks for `talks`, `nights` and what the doctor is told."""
 
-    def __init__(self, site: Site, *, past: Callable[[], Past], search: Callable[[], Search], others: Others) -> None:
-        self._site, self._past, self._search, self._others = site, past, search, others
+    def __init__(
+        self,
+        site: Site,
+        *,
+        past: Callable[[], Past],
+        search: Callable[[], Search],
+        talks: Callable[[], Iterable[PastTalk]],
+        nights: Callable[[], Nights],
+        rooms: CheckedRooms,
+    ) -> None:
+        self._site, self._past, self._search = site, past, search
+        self._talks, self._nights, self._rooms = talks, nights, rooms
 
     def look(
         self,
@@ -134,13 +275,11 @@ class Upkeep:
 
     def numbers(self, *, days: int = 30) -> Figures:
         """The home in figures: sessions, recalls, writes and memory over so many days."""
-        return figures(
-            self._site, past=self._past, talks=tuple(self._others.talks()), nights=self._others.nights(), days=days
-        )
+        return figures(self._site, past=self._past, talks=tuple(self._talks()), nights=self._nights(), days=days)
 
     def doctor(self, *, progress: Callable[[str], None] = lambda _: None) -> list[Remark]:
         """Everything there is to say about the health of this home, damage first. Nothing is changed."""
-        return look(self._site, self._others.rooms, progress=progress)
+        return look(self._site, self._rooms, progress=progress)
 
     def validate(self) -> tuple[str, ...]:
         """What AgentScope's check of the same name looks at: warnings only, never an error."""
@@ -246,17 +385,15 @@ class _Memory:
 
     def stale(self, site: Site, retention: Retention, days: int) -> tuple[Stale, ...]:
         """Daily logs, and documents of folders that have a retention of their own, which are older than they should be."""
-        by_days: dict[int, dict[str, date]] = defaultdict(dict)
-        curated = DocPath.parse(site.layout.curated).key
+        curated, today, found = DocPath.parse(site.layout.curated).key, site.today(), list[Stale]()
         for path, document in self.documents.items():
-            own = retention.days_of(document.path.parent)
-            day = self.logs.get(path)
+            own, day = retention.days_of(document.path.parent), self.logs.get(path)
             if own is None and day is not None:
                 own = days
-            if own and document.path.key != curated and not _is_archived(document.path):
-                by_days[own][path] = day or day_in_name(document.path.name) or document.time.date()
-        today = site.today()
-        found = [one for own, logs in by_days.items() for one in find_stale_logs(logs, today=today, days=own)]
+            day = day or day_in_name(document.path.name) or document.time.date()
+            is_kept = document.path.key == curated or _is_archived(document.path)
+            if own and not is_kept and (age := (today - day).days) > own:
+                found.append(Stale(path=path, day=day, age=age))
         return tuple(sorted(found, key=lambda one: (one.day, one.path)))
 
 
@@ -291,6 +428,56 @@ def _places(site: Site) -> Callable[[Stale], str]:
         raise BadArguments(f"{log.path}: the archive holds a thousand logs of that name")
 
     return place
+
+
+# -- what to do ----------------------------------------------------------------------------------------------------------
+
+
+def suggest_consolidation(
+    *,
+    duplicates: Iterable[Group] = (),
+    contradictions: Iterable[Contradiction] = (),
+    stale: Iterable[Stale] = (),
+    may_go: Callable[[ToldLine, ToldLine], bool] = lambda gone, kept: True,
+    archive: Callable[[Stale], str],
+) -> tuple[Suggestion, ...]:
+    """What to do about what was found: choices first, then merges, then logs to move to the archive.
+
+    `may_go` is asked of each line that would go and the one that says the same; `archive` says where a log goes.
+    """
+    found = [_choice(one) for one in contradictions]
+    found += filter(None, (_merge(group, may_go) for group in duplicates))
+    for log in stale:
+        to = archive(log)
+        told = f"{log.path} is {log.age} days old; move it to {to}, where search still finds it."
+        found.append(Suggestion(kind="archive", sentence=told, path=log.path, to=to, evidence=(f"{log.age} days old",)))
+    return tuple(found)
+
+
+def _choice(one: Contradiction) -> Suggestion:
+    newer = f"; {_place(one.newer)} is newer" if one.newer else ""
+    told = f"{_place(one.one)} and {_place(one.other)} cannot both hold: {one.why}{newer}."
+    return Suggestion(kind="choose", sentence=told, between=(one.one, one.other), evidence=(one.why,))
+
+
+def _merge(group: Group, may_go: Callable[[ToldLine, ToldLine], bool]) -> Suggestion | None:
+    going = [twin for twin in group.twins if twin.covered and not twin.line.fixed and may_go(twin.line, group.keep)]
+    if not going:
+        return None
+    places = ", ".join(_place(twin.line) for twin in going[:3])
+    more = f" and {len(going) - 3} more" if len(going) > 3 else ""
+    told = f"{places}{more} {'says' if len(going) == 1 else 'say'} what {_place(group.keep)} says; keep that one."
+    return Suggestion(
+        kind="merge",
+        sentence=told,
+        keep=group.keep,
+        remove=tuple(twin.line for twin in going),
+        evidence=tuple(f"{twin.how}: {twin.evidence}" for twin in going),
+    )
+
+
+def _place(line: ToldLine) -> str:
+    return f"{line.path}#L{line.number}"
 
 
 # -- the home in figures ------------------------------------------------------------------------------------------------
