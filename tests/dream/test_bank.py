@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anima.dream.bank import BankPage, RetainedKind, beliefs, reflect, retained
+from anima.dream.bank import RetainedKind, beliefs, reflect, retained
 from anima.model import DocPath
 from anima.text.pages import BEGIN, END, entities_in, facts_at, outside_blocks, slug_of
 
@@ -43,9 +43,7 @@ def said(*lines: str, day: str = "2026-05-08"):
 
 
 def pages_of(ones, pages=None, trusted=lambda one: True):
-    found = dict(pages or {})
-    found.update({page.path.text: page.text for page in reflect(ones, found, trusted=trusted)})
-    return found
+    return (pages or {}) | reflect(ones, pages or {}, trusted=trusted)
 
 
 # -- grammar ------------------------------------------------------------------------------------------------------------
@@ -116,7 +114,7 @@ def test_every_kind_goes_to_its_page_with_its_evidence():
 def test_reflecting_again_changes_nothing():
     pages = pages_of(log(LOG))
 
-    assert reflect(log(LOG), pages, trusted=lambda one: True) == ()
+    assert reflect(log(LOG), pages, trusted=lambda one: True) == {}
 
 
 def test_the_order_in_which_logs_are_read_does_not_matter():
@@ -208,7 +206,7 @@ def test_any_text_gives_pages_that_are_stable_and_keep_what_a_person_wrote(items
     ones = log("## Retain\n" + "".join(f"- {kind} @Ana {text}\n" for kind, text in items))
     pages = pages_of(ones, {"bank/entities/ana.md": own, "bank/world.md": own})
 
-    assert reflect(ones, pages, trusted=lambda one: True) == ()
+    assert reflect(ones, pages, trusted=lambda one: True) == {}
     if END not in own:
         assert all(pages[path].startswith(own) for path in ("bank/entities/ana.md", "bank/world.md"))
 
@@ -320,10 +318,10 @@ def test_a_fact_carries_its_dates_and_its_place():
 
 
 def test_what_a_person_wrote_is_what_stands_outside_the_blocks():
-    page = BankPage(path=DocPath.parse("bank/world.md"), text=pages_of(said("W One"))["bank/world.md"] + "mine\n")
+    text = pages_of(said("W One"))["bank/world.md"] + "mine\n"
 
-    assert outside_blocks(page.text).split() == ["#", "World", "mine"]
-    assert outside_blocks(page.text).count("\n") == page.text.count("\n")
+    assert outside_blocks(text).split() == ["#", "World", "mine"]
+    assert outside_blocks(text).count("\n") == text.count("\n")
 
 
 def test_a_text_made_to_be_slow_is_read_in_a_moment():

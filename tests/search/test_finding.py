@@ -285,8 +285,9 @@ def test_about_a_date_tells_what_held_then_and_nothing_that_came_later(home):
 def test_about_reads_a_page_of_the_bank_and_counts_its_lines_once(home):
     log = "# Log\n\n## Retain\n\n- W @Ana: Uses a Samsung.\n"
     home.write("memory/2026-05-07.md", log)
-    for page in reflect(retained(log, path="memory/2026-05-07.md", day=date(2026, 5, 7)), {}, trusted=lambda one: True):
-        home.write(page.path, page.text + "\nAna is my sister.\n" * ("ana" in page.path.text))
+    found = retained(log, path="memory/2026-05-07.md", day=date(2026, 5, 7))
+    for path, text in reflect(found, {}, trusted=lambda one: True).items():
+        home.write(path, text + "\nAna is my sister.\n" * ("ana" in path))
 
     found = home.index.about("ana", home.site.listener(Scope.MAIN))
 

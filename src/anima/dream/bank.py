@@ -33,8 +33,8 @@ MOST = 400  # lines of one section of a page; older ones are still in the logs
 _ITEM = re.compile(r"([WBSO])(?:\((?:c ?= ?)?([^()\n]{0,20})\))?(?: ?: ?| )(?=\S)")
 _SURE = re.compile(r"(?:0?[.,]\d{1,6}|[01](?:[.,]\d{1,6})?)\Z", re.ASCII)
 _PRIVATE = re.compile(r"<!--[-\s]*private\b", re.IGNORECASE)
-_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 _FILLERS = frozenset("a an the el la los las un una der die das ein eine le les des does do did is are was be".split())
+_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 
 
 class RetainedKind(StrEnum):
@@ -55,7 +55,7 @@ class Retained:
     path: str
     line: int
     day: date | None
-    last: int  # the last line it takes, where it goes on below
+    raws: tuple[str, ...]  # its lines
 
     @property
     def citation(self) -> str:
@@ -72,20 +72,12 @@ class Belief:
     contra: tuple[Retained, ...]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BankPage:
-    """A page as it should stand."""
-
-    path: DocPath
-    text: str
-
-
 # -- reading what is retained --------------------------------------------------------------------------------------------
 
 
 def retained(text: str, *, path: str, day: date | None) -> tuple[Retained, ...]:
     """The statements of a log's `## Retain` sections, in order. Bullets without a kind are left alone."""
-    found = []
+    found, lines = [], lines_of(text)
     for line, parts in _bullets(text):
         whole = " ".join(" ".join(parts).split())
         head = _ITEM.match(whole)
@@ -94,8 +86,8 @@ def retained(text: str, *, path: str, day: date | None) -> tuple[Retained, ...]:
         kind, words, raw = RetainedKind(head[1]), whole[head.end() :], (head[2] or "").strip()
         sure = min(1.0, float(raw.replace(",", "."))) if _SURE.match(raw) else UNSAID
         confidence = sure if kind is RetainedKind.OPINION else None
-        last, entities = line + len(parts) - 1, entities_in(words)
-        found.append(Retained(kind, words, entities, confidence, path=path, line=line, day=day, last=last))
+        entities, raws = entities_in(words), tuple(lines[line - 1 : line - 1 + len(parts)])
+        found.append(Retained(kind, words, entities, confidence, path=path, line=line, day=day, raws=raws))
     return tuple(found)
 
 
@@ -169,8 +161,8 @@ def _belief(statements: Sequence[tuple[Retained, bool]]) -> Belief:
 
 def reflect(
     retained: Iterable[Retained], pages: Mapping[str, str], *, trusted: Callable[[Retained], bool]
-) -> tuple[BankPage, ...]:
-    """The bank pages that should stand otherwise than they do. `pages` are those there are now, by path.
+) -> dict[str, str]:
+    """The bank pages that should stand otherwise than they do, by path. `pages` are those there are now.
 
     A page that nothing speaks for any more keeps its human text and an empty block; none is deleted.
     """
@@ -178,13 +170,13 @@ def reflect(
     keyed = {DocPath.parse(path).key: path for path in pages}
     wanted = {keyed.get(DocPath.parse(path).key, path): block for path, block in blocks.items()}
     wanted |= {path: ("", []) for path in pages if path not in wanted and path.startswith(BANK + "/")}
-    found = []
+    found: dict[str, str] = {}
     for path, (title, body) in sorted(wanted.items()):
         old = pages.get(path, "")
         new = _with_block(old, title=title, body=body) if body or (END in old and blocks_in(lines_of(old))) else old
         if new != old:
-            found.append(BankPage(path=DocPath.parse(path), text=new))
-    return tuple(found)
+            found[path] = new
+    return found
 
 
 def _blocks(kept: Sequence[Retained]) -> dict[str, tuple[str, list[str]]]:
@@ -296,25 +288,22 @@ def _when(one: Retained) -> tuple[date, str, int]:
 # -- of one home ---------------------------------------------------------------------------------------------------------
 
 
-Statements = dict[Retained, tuple[str, ...]]  # with the lines of each
-
-
 class Reflection:
     """The bank of one home. Of the logs only those are cut and scanned again that changed since the last look."""
 
     def __init__(self, site: Site) -> None:
         self._site = site
-        self._logs: dict[str, tuple[str, Statements]] = {}  # by path: a log's digest, and what it retains
+        self._logs: dict[str, tuple[str, list[Retained]]] = {}  # by path: a log's digest, and what it retains
 
     def changes(self) -> list[Change]:
         """The changes that bring the bank pages in step with the logs, archived ones among them; none when they are."""
         documents, layout = self._site.store.documents, self._site.layout
-        statements: Statements = {}
+        statements: list[Retained] = []
         for log in readable(self._site, layout.daily):
             known = self._logs.get(log.path.text)
             if known is None or known[0] != log.digest:
                 known = self._logs[log.path.text] = log.digest, self._retained(log)
-            statements |= known[1]
+            statements += known[1]
         pages = {page.path.text: page.text for page in readable(self._site, BANK)}
         if not statements and not pages:
             return []
@@ -327,27 +316,27 @@ class Reflection:
             reason="reflection",
         )
         return [
-            replace(own, path=page.path, text=page.text, base=digest_of(pages[name]) if name in pages else "")
-            for page in reflect(statements, pages, trusted=lambda one: self._may_be_built_on(one.path, statements[one]))
+            replace(own, path=path, text=text, base=digest_of(pages[name]) if name in pages else "")
+            for name, text in reflect(statements, pages, trusted=self._may_be_built_on).items()
             # One that cannot be read stays as it is, and some dialects have no such pages.
-            if ((name := page.path.text) in pages or documents.actual(page.path) is None)
-            and layout.row_of(page.path).policy is Policy.MEMORY
+            if layout.row_of(path := DocPath.parse(name)).policy is Policy.MEMORY
+            and (name in pages or documents.actual(path) is None)
         ]
 
-    def _retained(self, log: Document) -> Statements:
+    def _retained(self, log: Document) -> list[Retained]:
         """What one log retains. Statements with a finding are left out."""
-        found: Statements = {}
         if "retain" not in log.text.casefold() or (day := self._site.layout.date_of(log.path)) is None:
-            return found
-        lines = lines_of(log.text)
-        for statement in retained(log.text, path=log.path.text, day=day):
-            own = tuple(lines[statement.line - 1 : statement.last])
-            if not any(f.severity >= Severity.DANGER or f.kind.startswith("secret") for f in scan_text("".join(own))):
-                found[statement] = own
-        return found
+            return []
+        return [
+            one
+            for one in retained(log.text, path=log.path.text, day=day)
+            if not any(
+                f.severity >= Severity.DANGER or f.kind.startswith("secret") for f in scan_text("".join(one.raws))
+            )
+        ]
 
-    def _may_be_built_on(self, path: str, lines: tuple[str, ...]) -> bool:
-        sources = (self._site.store.provenance.source(DocPath.parse(path), line) for line in lines)
+    def _may_be_built_on(self, one: Retained) -> bool:
+        sources = (self._site.store.provenance.source(DocPath.parse(one.path), line) for line in one.raws)
         return all(one.trusted and (one.scope in (None, Scope.MAIN) or one.approver) for one in sources)
 
 

@@ -30,6 +30,7 @@ from anima.dream.material import (
     score,
     why_junk,
 )
+from anima.memory.verbs import near
 from anima.text import tags
 from anima.text.changes import Relation, is_paraphrase, relation, says_too, stems, subject, value_of
 from anima.text.notes import BE, KIN, NAMING, POSSIBLE, SURE, Lasting, Sentence, lasting, sentence
@@ -416,15 +417,7 @@ def meaning(text: str) -> frozenset[str]:
 
 
 def _same(one: frozenset[str], other: frozenset[str]) -> bool:
-    if one == other:
-        return True
-    differing = one ^ other
-    if len(one) < 4 or any(word in _DECIDING or any(c.isdigit() for c in word) for word in differing):
-        return False
-    return len(one & other) / len(one | other) >= 0.9
-
-
-_DECIDING = frozenset("not no never nor without sin nunca nie nicht kein ne pas jamais longer".split())
+    return one == other or (len(one) > 3 and near(one, other))
 
 
 def key_of(text: str) -> str:

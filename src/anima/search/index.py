@@ -50,26 +50,15 @@ class DocumentIn:
     trusted: bool = True
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class PutReport:
-    """What a put did. `embedded` texts were new, `reused` had a vector already, `missing` have none yet."""
+    """What a put did. `embedded` units were new, `missing` have no vector yet, and the others had one already."""
 
     documents: int = 0
     units: int = 0
     embedded: int = 0
-    reused: int = 0
     missing: int = 0
     notes: tuple[str, ...] = ()
-
-    def __add__(self, other: PutReport) -> PutReport:
-        return PutReport(
-            documents=self.documents + other.documents,
-            units=self.units + other.units,
-            embedded=self.embedded + other.embedded,
-            reused=self.reused + other.reused,
-            missing=self.missing + other.missing,
-            notes=tuple(dict.fromkeys(self.notes + other.notes)),
-        )
 
 
 class Index:
@@ -99,7 +88,7 @@ class Index:
         """
         report = PutReport()
         for batch in _batches(documents):
-            report += self._put_batch(batch, complete)
+            self._put_batch(batch, complete, report)
         return report
 
     def drop(self, paths: Iterable[str]) -> int:
@@ -212,8 +201,8 @@ class Index:
 
     # -- writing --------------------------------------------------------------------------------------------------------
 
-    def _put_batch(self, batch: list[DocumentIn], complete: bool) -> PutReport:
-        waiting, vectors, report = batch, dict[int, bytes](), PutReport()
+    def _put_batch(self, batch: list[DocumentIn], complete: bool, report: PutReport) -> None:
+        waiting, vectors = batch, dict[int, bytes]()
         try:
             for _ in range(ROUNDS):
                 prepared, epoch = self._prepared(waiting, vectors, complete)
@@ -223,22 +212,19 @@ class Index:
                 units = sum(one.units for one in done)
                 have = sum(part.vectors for one in done for part in one.kept)
                 have += sum(key in vectors for one in done for part in one.parts for key, _ in part.texts)
-                report += PutReport(
-                    documents=len(done),
-                    units=units,
-                    embedded=embedded,
-                    reused=max(0, have - embedded),
-                    missing=units - have if self._embedder is not None else 0,
-                    notes=(note,) if note else (),
-                )
+                report.documents += len(done)
+                report.units += units
+                report.embedded += embedded
+                report.missing += units - have if self._embedder is not None else 0
+                report.notes += (note,) if note and note not in report.notes else ()
                 waiting = [one.document for one in prepared if one.document.path in refused]
                 if not waiting:
-                    return report
+                    return
             down = IndexDown("others wrote the same documents all the time")
         except IndexDown as error:
             down = error
         self._note(f"putting documents failed ({down}); the index catches up later")
-        return report + PutReport(notes=self.notes())
+        report.notes += self.notes()
 
     def _prepared(
         self, documents: list[DocumentIn], vectors: dict[int, bytes], complete: bool
