@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from anima.home import Home as Home
     from anima.home.folders import doctor as doctor
     from anima.home.folders import restore as restore
-    from anima.ledger.provenance import Source as Source
+    from anima.ledger.views import Source as Source
     from anima.memory import Proposal as Proposal
     from anima.memory.inbox import ForReview as ForReview
     from anima.memory.past import Done as Done
@@ -67,7 +67,7 @@ if TYPE_CHECKING:
     from anima.sessions.replay import time_of as time_of
     from anima.sessions.session import Session as Session
     from anima.sessions.tools import Tool as Tool
-    from anima.store.git import Revision as Revision
+    from anima.store import Revision as Revision
     from anima.store.outside import Snapshot as Snapshot
     from anima.store.overlay import overlay as overlay
     from anima.text import highlight as highlight
@@ -98,12 +98,12 @@ _HOMES = {
     "anima.memory": "Proposal",
     "anima.memory.unreviewed": "Noted",
     "anima.memory.past": "Done Why",
-    "anima.ledger.provenance": "Source",
+    "anima.ledger.views": "Source",
     "anima.search.current": "IndexReport",
     "anima.search.graph": "About",
     "anima.search.rank": "Hit",
     "anima.search.units": "Chunk ChunkConfig chunk_document",
-    "anima.store.git": "Revision",
+    "anima.store": "Revision",
     "anima.prompt": "Line Piece Prompt",
     "anima.backup.restore": "Restoration",
     "anima.backup.snapshot": "verify_archive",

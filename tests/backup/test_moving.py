@@ -21,9 +21,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anima import BadArguments, BadText, Damaged, DocPath, Home, NewerFormat, NoSuchHome, Refused, Scope
-from anima.backup.export import FORMATS
-from anima.backup.lines import MOST
-from anima.backup.places import Table, planned, talk_at, way_back
+from anima.backup.export import FORMATS, MOST, Table, planned, talk_at, way_back
 from anima.cli import run
 from anima.layout import Policy
 from anima.layout.dialects import DIALECTS, layout_for

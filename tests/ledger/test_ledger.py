@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from anima.errors import BadArguments, Damaged, NewerFormat
 from anima.ledger import FORMAT, ORIGINAL, Edit, Intent, Key, Ledger
-from anima.ledger.verify import Verification, verify
+from anima.ledger.views import Verification, verify
 from anima.model import Actor, Kind, Origin, Scope
 
 KEY = Key(b"0123456789abcdef0123456789abcdef")

@@ -1,43 +1,60 @@
 """Moving a home out: as Markdown, as lines of JSON, or as another dialect keeps it.
 
 Promise: an export holds every regular file that is not machine state, byte for byte, and appears whole or not at all.
-Where a dialect keeps files elsewhere, `.anima-export.json` in the export leads back, so that home → export → import into an
-empty home of the first dialect gives the same documents. Not here: the way in (import_), where a role stands (places),
-the lines of JSON (lines).
+`planned` gives every path a place of its own in another dialect: what has a role goes to where that dialect keeps the role,
+everything else stays where it is, and what would take a role it never had, or a place that is taken, goes beneath
+`aside/`. Where that moved something, `.anima-export.json` in the export leads back, so that home → export → import into an
+empty home of the first dialect gives the same documents. Lines of JSON that were cut, altered, put together or are not
+ours raise BadText with the line and what is wrong, at the latest at their end. One line a file, the last with a digest of all:
+
+    {"anima":"export","format":1,"dialect":"anima","sessions":"sessions"}
+    {"path":"MEMORY.md","text":"# Memory\\n","sha256":"…","mode":"600"}         text, where it is UTF-8
+    {"path":"avatar.png","base64":"…","sha256":"…","mode":"600"}                 else its bytes
+    {"end":true,"files":2,"sha256":"…"}                                          of every byte before this line
+
+Not here: the way in (import_).
 """
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import json
 import re
 import tomllib
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import nullcontext
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
+from itertools import count
 from pathlib import Path
-from typing import IO
+from typing import IO, Any, NamedTuple, Protocol
 
-from anima.backup.lines import MOST, FileLine, FirstLine, written
-from anima.backup.places import Table, TranscriptForm, is_list, planned, talk_at, way_back
+from anima.backup.archive import MOST_FILES, Progress
 from anima.config import FILE as SETTINGS
 from anima.config import Config
-from anima.errors import BadArguments, BadPath, BadText, printable
+from anima.errors import BadArguments, BadPath, BadText, NewerFormat, printable
+from anima.layout import Layout
 from anima.layout.dialects import DIALECTS, layout_for
 from anima.ledger import MAX_LINE
-from anima.model import DocPath, Entry
+from anima.model import DocPath, Entry, fold
 from anima.site import Site, detected
-from anima.store import Documents, OpenFile
-from anima.store.census import GIT
+from anima.store import Documents, Logs, OpenFile
+from anima.store.census import GIT, Apart
 from anima.store.folder import MACHINE
 from anima.store.outside import MAP, Crate, expanded, exported_file, exported_folder, private
 from anima.store.place import made_as
 
-FORMAT = 1  # of that map
+FORMAT = 1  # of an export: its map, and its lines
 FORMATS = ("markdown", "jsonl", *DIALECTS)
-Progress = Callable[[int, int], None]
-
+MOST = 64 * 2**20  # of a file that is one line
+LINE = 2 * MOST
+ASIDE = "aside"
+# Roles that change what a file means to the agent: no file may come into one by being moved.
+_STRICT = frozenset({"memory", "daily", "sessions", "agent-state", "topic", "archive"})
+_FOLDERS = ("topic", "archive")
 _MACHINE = frozenset({MACHINE, GIT, MAP})
 _DIALECT_LINE = re.compile(r"^[ \t]*dialect[ \t]*=.*$", re.MULTILINE)
+_encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,7 +143,7 @@ class _Leaving:
         ]
         self.entries = [entry for entry in self.entries if entry not in large]
         files = (FileLine(path, b"".join(file.pieces()), private(file.mode)) for path, file in self._opened())
-        for line in written(FirstLine(self._dialect, self.table.sessions), files):
+        for line in written_lines(FirstLine(self._dialect, self.table.sessions), files):
             out.write(line)
         out.flush()
 
@@ -232,3 +249,289 @@ def agent_in(pieces: Iterable[bytes], form: TranscriptForm) -> str | None:
         return agent if "/" not in agent and DocPath.parse(f"agents/{agent}") else None
     except BadPath:
         return None
+
+
+# -- where a document of one dialect stands in another ------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Table:
+    """A dialect, and the folder its transcripts were configured to stand in ("" where none are kept)."""
+
+    layout: Layout
+    sessions: str = "sessions"
+
+    @property
+    def in_pairs(self) -> bool:
+        """Whether each agent has a folder of its own, with two files for each session."""
+        return bool(self.layout.talks) and self.sessions == "sessions"
+
+
+class TranscriptHeader(Protocol):
+    """What the first line of a transcript says."""
+
+    @property
+    def id(self) -> str: ...
+    @property
+    def agent_id(self) -> str: ...
+    @property
+    def version(self) -> int: ...
+    @property
+    def timestamp(self) -> str: ...
+
+
+class TranscriptForm(Protocol):
+    """What must be known of transcripts to move them."""
+
+    version: int
+
+    def header(self, line: bytes) -> TranscriptHeader | None:
+        """What a first line says; None where it is no transcript's."""
+        ...
+
+    def without(
+        self, lines: Iterable[bytes], holds: Callable[[str], bool], *, now: str, gone: list[int]
+    ) -> Iterator[bytes]:
+        """The lines that stay; the sizes of the others go into `gone`."""
+        ...
+
+    def folder(self, folder: str, suffix: str) -> Logs: ...
+
+
+class TalkFile(NamedTuple):
+    """A transcript by its path: whose, if the path says so, its id, and whether it is what the model still sees."""
+
+    agent: str | None
+    id: str
+    folder: str
+    suffix: str
+
+    @property
+    def is_context(self) -> bool:
+        return self.agent is not None and self.suffix == ".jsonl"
+
+
+def talk_at(path: str, table: Table) -> TalkFile | None:
+    """The transcript that a path names in a dialect; None where it names none."""
+    if not table.sessions:
+        return None
+    folder, _, name = path.rpartition("/")
+    if not table.in_pairs:
+        fits = fold(folder) == fold(table.sessions) and name.endswith(".jsonl")
+        return TalkFile(None, name.removesuffix(".jsonl"), folder, ".jsonl") if fits else None
+    found = re.fullmatch(re.escape(table.layout.talks).replace(r"\{agent\}", "([^/]+)"), folder)
+    suffix = next((end for end in (".log.jsonl", ".jsonl") if name.endswith(end)), None)
+    return TalkFile(found[1], name.removesuffix(suffix), folder, suffix) if found and suffix else None
+
+
+def is_list(path: str, table: Table) -> bool:
+    """Whether a path is the list of sessions, which is derived."""
+    folder, _, name = path.rpartition("/")
+    return name == "sessions.json" and talk_at(f"{folder}/x.jsonl", table) is not None
+
+
+def planned(
+    paths: Collection[str],
+    here: Table,
+    there: Table,
+    *,
+    agent_of: Callable[[str], str],
+    fixed: Mapping[str, str] | None = None,
+) -> dict[str, str]:
+    """Every path of one dialect with its place in another. `agent_of` says whose a transcript is; `fixed` are places
+    that are known already (where a document once came from) and go before all others."""
+    fixed = fixed or {}
+    if here.layout.dialect == there.layout.dialect and here.sessions == there.sessions and not fixed:
+        return {path: path for path in paths}
+    wanted = {path: (fixed[path], 0) if path in fixed else _place(path, here, there, agent_of) for path in paths}
+    taken, given = Apart(), dict[str, str]()
+    for path in sorted(paths, key=lambda path: (wanted[path][1], path)):
+        place = wanted[path][0]
+        given[path] = place if place and taken.take(place) else _aside(path, taken)
+    return given
+
+
+def way_back(places: Mapping[str, str], here: Table, there: Table, *, agent_of: Callable[[str], str]) -> dict[str, str]:
+    """Which places must be written down, with where each came from, so that every one of them is found back."""
+    return {
+        place: path
+        for path, place in places.items()
+        if place != path or _place(place, there, here, agent_of)[0] != path
+    }
+
+
+def _place(path: str, here: Table, there: Table, agent_of: Callable[[str], str]) -> tuple[str | None, int]:
+    """(where a path goes, how early it may choose); nowhere when it would come into a role it never had."""
+    if talk := talk_at(path, here):
+        if (talk.is_context and not there.in_pairs) or not there.sessions:
+            return path, 3
+        if here.in_pairs and there.in_pairs:
+            return path, 1
+        home = there.layout.transcripts_of(talk.agent or agent_of(path), there.sessions)
+        return f"{home.folder}/{talk.id}{home.log}", 1
+    role, other = _role(path, here), _role(path, there)
+    gains = other in _STRICT and other != role
+    place = _role_place(path, role, here.layout, there.layout)
+    if place is not None and not (gains and place == path):
+        return place, 1 if path == here.layout.row(role).path else 2  # of two spellings, the right one goes first
+    return (None, 4) if gains else (path, 3)
+
+
+def _role(path: str, table: Table) -> str:
+    """What a file is in a dialect, as far as its place tells."""
+    if talk_at(path, table):
+        return "sessions"
+    try:
+        checked = DocPath.parse(path)
+    except BadPath:
+        return "note"
+    role = table.layout.row_of(checked).role
+    if role != "archive" and table.layout.date_of(checked) is not None:
+        return "daily"
+    return "note" if role == "daily" else role
+
+
+def _role_place(path: str, role: str, here: Layout, there: Layout) -> str | None:
+    """Where a role is kept in the other dialect; None for what has no role of its own there."""
+    if role == "daily":
+        return f"{there.daily}/{path.rpartition('/')[2]}" if fold(here.daily) != fold(there.daily) else path
+    if role in ("note", "sessions") or not (here.has(role) and there.has(role)):
+        return None
+    old, new = here.row(role).path, there.row(role).path
+    if not old or not new or old.endswith("/") != new.endswith("/"):
+        return None
+    if not old.endswith("/"):
+        return path if fold(old) == fold(new) else new
+    if role not in _FOLDERS or not path.startswith(old):  # a dialect may know a second folder of that kind
+        return None if role in _FOLDERS else path
+    return path if fold(old) == fold(new) else new + path[len(old) :]
+
+
+def _aside(path: str, taken: Apart) -> str:
+    """A free place for a file that cannot stand where it would."""
+    name = path.rpartition("/")[2]
+    suffix = "." + name.rpartition(".")[2] if "." in name else ""
+    short = hashlib.sha256(path.encode("utf-8", "surrogatepass")).hexdigest()[:16] + suffix[:20]
+    for n in count(1):
+        folder = ASIDE if n == 1 else f"{ASIDE}-{n}"
+        for place in (f"{folder}/{path}", f"{folder}/{short}"):
+            with suppress(BadPath):
+                if DocPath.parse(place) and taken.take(place):
+                    return place
+    raise AssertionError(path)
+
+
+# -- lines of JSON ------------------------------------------------------------------------------------------------------
+
+
+class FirstLine(NamedTuple):
+    """The dialect of the paths, and the folder of the transcripts."""
+
+    dialect: str
+    sessions: str = "sessions"
+
+
+class FileLine(NamedTuple):
+    """One file; its digest was right."""
+
+    path: str
+    data: bytes
+    mode: int = 0o600
+
+
+def written_lines(first: FirstLine, files: Iterable[FileLine]) -> Iterator[bytes]:
+    """The lines of one export."""
+    whole, count = hashlib.sha256(), 0
+    line = _encode({"anima": "export", "format": FORMAT, **first._asdict()}).encode() + b"\n"
+    for path, data, mode in files:
+        yield line
+        whole.update(line)
+        count += 1
+        rest = {"sha256": hashlib.sha256(data).hexdigest(), "mode": f"{mode:o}"}
+        try:
+            text = _encode({"path": path, "text": data.decode("utf-8"), **rest})
+        except UnicodeDecodeError:
+            text = ""
+        if not text or len(text) > MOST:  # no text, or one that is nothing but escapes
+            text = _encode({"path": path, "base64": base64.b64encode(data).decode("ascii"), **rest})
+        line = text.encode("utf-8") + b"\n"
+    yield line
+    whole.update(line)
+    yield _encode({"end": True, "files": count, "sha256": whole.hexdigest()}).encode() + b"\n"
+
+
+def read_lines(lines: Iterable[bytes], *, name: str) -> Iterator[FirstLine | FileLine]:
+    """The first line, then every file in order. `lines` end with their newline and are at most LINE bytes long.
+
+    Raises BadText, or NewerFormat. Until the end nobody knows that all of it is what was written.
+    """
+    whole, seen, ended = hashlib.sha256(), set[str](), False
+    for number, line in enumerate(lines, start=1):
+        try:
+            if ended:
+                raise ValueError("there is more after the line that ends it")
+            fields = _fields(line)
+            if number == 1:
+                yield _first(fields, name)
+            elif fields.get("end") is True:
+                if fields.get("files") != len(seen) or fields.get("sha256") != whole.hexdigest():
+                    raise ValueError("the digest of the whole file is another: it was altered")
+                ended = True
+            else:
+                found = _file(fields)
+                if found.path in seen:
+                    raise ValueError(f"{printable(found.path)} stands there twice")
+                if len(seen) >= MOST_FILES:
+                    raise ValueError(f"it holds more than {MOST_FILES:,} files, and no more are taken in at once")
+                seen.add(found.path)
+                yield found
+        except ValueError as error:
+            hint = "nothing was read from it; export the home again"
+            raise BadText(name, f"line {number}: {error}", hint=hint) from None
+        whole.update(line)
+    if not ended:
+        why = "it is cut: the line that ends it is missing, so nothing was read from it"
+        raise BadText(name, why, hint="export the home again")
+
+
+def _fields(line: bytes) -> dict[str, Any]:
+    if not line.endswith(b"\n"):
+        raise ValueError("it is cut, or longer than a line of an export")
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError):
+        raise ValueError("it is not JSON") from None
+    if not isinstance(found, dict):
+        raise ValueError("it is not a line of an export")
+    return found
+
+
+def _first(fields: dict[str, Any], name: str) -> FirstLine:
+    dialect, sessions, number = fields.get("dialect"), fields.get("sessions"), fields.get("format")
+    if fields.get("anima") != "export" or type(number) is not int:
+        raise BadText(name, "it is not an export of a home", hint="anima export TARGET --format jsonl makes one")
+    if number > FORMAT:
+        raise NewerFormat(name, found=number, known=FORMAT)
+    if not isinstance(dialect, str) or not isinstance(sessions, str):
+        raise ValueError("it does not say which dialect it is")
+    return FirstLine(dialect, sessions)
+
+
+def _file(fields: dict[str, Any]) -> FileLine:
+    path, text, based = fields.get("path"), fields.get("text"), fields.get("base64")
+    try:
+        DocPath.parse(path)  # type: ignore[arg-type]
+        mode = int(str(fields.get("mode", "600")), 8) & 0o777
+    except BadPath as error:
+        raise ValueError(str(error)) from None
+    except ValueError:
+        raise ValueError("its mode is no number") from None
+    try:
+        if not (isinstance(text, str) and based is None) and not (isinstance(based, str) and text is None):
+            raise ValueError
+        data = text.encode("utf-8") if isinstance(text, str) else base64.b64decode(str(based), validate=True)
+    except ValueError:
+        raise ValueError("it holds neither text nor base64") from None
+    if fields.get("sha256") != hashlib.sha256(data).hexdigest():
+        raise ValueError(f"{printable(str(path))}: its digest is another: it was altered")
+    return FileLine(str(path), data, mode)

@@ -2,8 +2,8 @@
 
 Promise: documents go by the one road; nothing is overwritten unless told to; what was forgotten stays so; what is not taken is
 named with the reason. A file of lines is read to its end, and checked, before anything is written. An import that was
-stopped has done whole batches, and running it again finishes it. Not here: the way out (export), where a role stands
-(places).
+stopped has done whole batches, and running it again finishes it. Not here: the way out, and where a role
+stands (export).
 """
 
 from __future__ import annotations
@@ -19,9 +19,24 @@ from itertools import chain, count
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from anima.backup import lines as parcels
-from anima.backup.export import FORMAT, FORMATS, Progress, agent_in, dialect_in, table_of, walk
-from anima.backup.places import Table, TalkFile, TranscriptForm, planned, talk_at
+from anima.backup.archive import Progress
+from anima.backup.export import (
+    FORMAT,
+    FORMATS,
+    LINE,
+    FileLine,
+    FirstLine,
+    Table,
+    TalkFile,
+    TranscriptForm,
+    agent_in,
+    dialect_in,
+    planned,
+    read_lines,
+    table_of,
+    talk_at,
+    walk,
+)
 from anima.config import FILE as SETTINGS
 from anima.config import Config
 from anima.errors import (
@@ -165,7 +180,7 @@ class _LinesSource:
         self._agents: dict[str, str | None] = {}  # of every file, and of transcripts whose they are
         try:
             for found in self._read():
-                if isinstance(found, parcels.FileLine):
+                if isinstance(found, FileLine):
                     is_talk = found.path.endswith(".jsonl")
                     self._agents[found.path] = agent_in([found.data], self._form) if is_talk else None
                 elif found.dialect not in DIALECTS:
@@ -176,8 +191,8 @@ class _LinesSource:
             self._file.close()
             raise
 
-    def _read(self) -> Iterator[parcels.FirstLine | parcels.FileLine]:
-        return parcels.read(lines_in(self._file, most=parcels.LINE), name=self._name)
+    def _read(self) -> Iterator[FirstLine | FileLine]:
+        return read_lines(lines_in(self._file, most=LINE), name=self._name)
 
     def close(self) -> None:
         self._file.close()
@@ -191,7 +206,7 @@ class _LinesSource:
 
     def items(self) -> Iterator[_Found]:
         for found in self._read():
-            if isinstance(found, parcels.FileLine):
+            if isinstance(found, FileLine):
                 yield _Found(found.path, len(found.data), found.mode, iter([found.data]))
 
 

@@ -26,16 +26,15 @@ from anima.backup.snapshot import Snapshots
 from anima.errors import Damaged, HomeError, Refused, printable
 from anima.layout.trust import Register
 from anima.ledger import Key
-from anima.ledger.verify import verify
+from anima.ledger.views import verify
 from anima.memory.forgotten import FILE as FORGOTTEN
 from anima.memory.forgotten import ForgottenList, Phrase, dumped, loaded
 from anima.model import File, fold, is_address
-from anima.store import Store, Swapping, Whole
+from anima.store import Note, Store, Swapping, Whole
 from anima.store.census import MACHINERY, REPOSITORIES, path_of_state
-from anima.store.edits import Heads
+from anima.store.edits import Heads, without_text
 from anima.store.outside import Shelf, Snapshot, expanded, open_archive
 from anima.store.place import make_home_folder
-from anima.store.revision import Note, without_text
 from anima.store.whole import MAX_BYTES, FolderWhole
 from anima.text.phrases import loose
 

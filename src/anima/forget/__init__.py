@@ -24,7 +24,7 @@ from anima.errors import BadArguments, BadText, HomeError, NoSuchDocument, Stale
 from anima.forget.holders import Holder, Versions, is_document, without
 from anima.layout import Policy, starter
 from anima.layout.listener import layer_at, layer_of
-from anima.ledger.provenance import OWNERS, Source
+from anima.ledger.views import OWNERS, Source
 from anima.memory import LIFETIME, Proposal, content_of
 from anima.memory.write import Writer, owners
 from anima.model import Actor, Change, DocPath, Document, Kind, Origin, Receipt

@@ -20,7 +20,8 @@ from anima.layout.listener import layer_at
 from anima.memory import Proposals
 from anima.model import MAX_BYTES, DocPath
 from anima.site import Site
-from anima.store.revision import Note, without_text
+from anima.store import Note
+from anima.store.edits import without_text
 from anima.text.markdown import lines_of
 from anima.text.phrases import Left, Sought, Touched, Wanted, blanked, cut, flat, forms_of, loose, words_of
 

@@ -21,8 +21,7 @@ if TYPE_CHECKING:
     from threading import Event
 
     from anima.ledger import Key, Ledger, Log, Record
-    from anima.ledger.provenance import Provenance
-    from anima.store.revision import Note, Revision
+    from anima.ledger.views import Provenance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +75,39 @@ class Head(Protocol):
     def get(self) -> tuple[int, str] | None: ...
     def put(self, n: int, digest: str) -> None: ...
     def drop(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Note:
+    """What a commit says of itself. `author` is the agent's or owner's name; `anchor` the ledger's last record."""
+
+    what: str  # write, undo, sweep, outside …
+    actor: str
+    author: str
+    time: datetime
+    session: str | None = None
+    rule: str | None = None
+    batch: str | None = None
+    reason: str = ""
+    words: str = ""  # what is new, where it may be told
+    anchor: tuple[int, str] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Revision:
+    """One commit, as far as it says. A commit made by a person's own git has the actor `outside`."""
+
+    id: str
+    time: datetime
+    author: str
+    actor: str
+    subject: str
+    reason: str | None = None
+    session: str | None = None
+    rule: str | None = None
+    batch: str | None = None
+    anchor: tuple[int, str] | None = None
+    paths: tuple[str, ...] = ()
 
 
 class OpenFile(Protocol):

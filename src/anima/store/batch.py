@@ -20,7 +20,7 @@ from typing import Literal
 
 from anima.errors import BadPath, Damaged, HomeError, NoSuchDocument, Refused, StaleWrite
 from anima.ledger import Edit, Intent, Ledger
-from anima.ledger.provenance import Provenance
+from anima.ledger.views import Provenance
 from anima.model import Answer, Change, DocPath, Kind, Verdict, digest_of
 from anima.store import Batch
 from anima.store.edits import Present, edit_of, edit_of_append, intent_of, seen_record

@@ -3,7 +3,7 @@
 Promise: looking opens only what it must, changes nothing and waits for nobody. A repair changes no document; whatever
 it takes out of its place is set aside first, so that nothing is lost, and being killed half way it can be done again.
 Nobody gains trust by a repair. Not here: what a damage is called and what to do about it (upkeep), what a new ledger
-may vouch for (ledger.verify).
+may vouch for (ledger.views).
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ from itertools import chain, count
 
 from anima.errors import Damaged, HomeError, printable
 from anima.ledger import Key, Ledger, Still
-from anima.ledger.provenance import Provenance
-from anima.ledger.verify import Fault, Verification, renew, verify
+from anima.ledger.views import Fault, Provenance, Verification, renew, verify
 from anima.model import DocPath, Entry, Remark, fold
 from anima.store.folder import Folder, as_damage
 from anima.store.place import FolderStore

@@ -1,26 +1,31 @@
-"""What every store does alike: what a batch comes to in the ledger, edits with their digests, the intent, and what was only seen;
-and the end of its chain, noted out of the home's reach.
+"""What every store says alike: what a batch comes to in the ledger, edits with their digests, the intent, and what was only
+seen; what its revision says of itself, and how two versions differ; the end of the chain, noted out of the home's reach.
 
 Promise: every store writes the same records for the same batch, so a chain moves from one kind of store to another
-unchanged. Not here: where texts are kept, and in which order things happen (batch, or a database's transaction).
+unchanged. Text that came from an agent is one line, printable and cut before it gets into a message; what is read back
+may come from anybody. Not here: where texts are kept, and in which order things happen (batch, or a database's transaction).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import hashlib
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from datetime import UTC, datetime, timedelta
 
-from anima.errors import BadText, HomeError
+from anima.errors import BadText, HomeError, printable
 from anima.ledger import Edit, Intent, Key, Ledger, Record, Tip, parse
-from anima.ledger.provenance import Provenance
+from anima.ledger.views import Provenance
 from anima.model import MAX_BYTES, Actor, Change, DocPath, Kind
-from anima.store import Batch, Head
+from anima.store import Batch, Head, Note, Revision
 from anima.text.markdown import lines_of
 
-if TYPE_CHECKING:
-    from anima.store.revision import Note
+_MAX_DIFF_LINES = 40_000  # above this a diff only tells what was taken out and put in; below, it is quick
+_PERSON = re.compile(rb"(.*) <[^<>]*> (-?\d{1,18}) [+-]\d{4}", re.DOTALL)
+_START = datetime(1970, 1, 1, tzinfo=UTC)
+_TIES = ("Ledger: ", "Batch: ", "Actor: ")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,42 +124,6 @@ def held_a_text(record: Record) -> bool:
     return record.kind in ("outside", "found") or any(e["kind"] != Kind.APPEND and e.get("base") for e in edits)
 
 
-def what_of(own: Sequence[Intent], newest: Record) -> str:
-    """What a revision with these batches says that happened; `newest` is the last record, where nobody of ours wrote."""
-    if not own:
-        return newest.kind
-    kinds = {edit.kind for intent in own for edit in intent.edits}
-    whats = {"note in" if intent.what == "note" else intent.what for intent in own}
-    if whats == {"write"} and len(kinds) == 1 and kinds <= {Kind.DELETE, Kind.MOVE}:
-        return str(kinds.pop())
-    return whats.pop() if len(whats) == 1 else "changes in"
-
-
-def late_note(
-    late: Sequence[Record], *, author: str, reason: str, words: dict[str, str]
-) -> tuple[Note, tuple[str, ...]]:
-    """What a revision with these records says of itself, and the documents it holds. Words that are told are taken."""
-    from anima.store.revision import Note
-
-    own, newest = [Intent.from_record(record) for record in late if record.kind == "intent"], late[-1]
-    last = own[-1] if own else None
-    paths = {path for intent in own for edit in intent.edits for path in (edit.path, edit.to) if path}
-    paths |= {str(record.fields["path"]) for record in late if record.kind != "intent"}
-    note = Note(
-        what=what_of(own, newest),
-        words="; ".join(filter(None, (words.pop(intent.id, "") for intent in own))),
-        actor=str(last.actor if last else Actor.OUTSIDE),
-        author=author,
-        time=newest.time,
-        session=last.session if last else None,
-        rule=last.rule if last else None,
-        batch=" ".join(intent.id for intent in own[-50:]) or None,
-        reason=reason,
-        anchor=(newest.n, newest.hash),  # never a record that may not be on the disk yet
-    )
-    return note, tuple(sorted(paths))
-
-
 def seen_record(view: Provenance, path: DocPath, present: Present, *, key: Key) -> tuple[str, dict[str, object]] | None:
     """Kind and fields of the record for a document that we did not leave like this, so that its lines are known for
     what they are; None for one that is as we left it."""
@@ -199,3 +168,166 @@ class Heads:
         with suppress(OSError):
             if (last := parse(last_record().decode("latin-1"))) is not None:
                 self._head.put(last.n, last.hash)
+
+
+# -- what a revision says of itself -----------------------------------------------------------------------------------
+
+
+def what_of(own: Sequence[Intent], newest: Record) -> str:
+    """What a revision with these batches says that happened; `newest` is the last record, where nobody of ours wrote."""
+    if not own:
+        return newest.kind
+    kinds = {edit.kind for intent in own for edit in intent.edits}
+    whats = {"note in" if intent.what == "note" else intent.what for intent in own}
+    if whats == {"write"} and len(kinds) == 1 and kinds <= {Kind.DELETE, Kind.MOVE}:
+        return str(kinds.pop())
+    return whats.pop() if len(whats) == 1 else "changes in"
+
+
+def late_note(
+    late: Sequence[Record], *, author: str, reason: str, words: dict[str, str]
+) -> tuple[Note, tuple[str, ...]]:
+    """What a revision with these records says of itself, and the documents it holds. Words that are told are taken."""
+    own, newest = [Intent.from_record(record) for record in late if record.kind == "intent"], late[-1]
+    last = own[-1] if own else None
+    paths = {path for intent in own for edit in intent.edits for path in (edit.path, edit.to) if path}
+    paths |= {str(record.fields["path"]) for record in late if record.kind != "intent"}
+    note = Note(
+        what=what_of(own, newest),
+        words="; ".join(filter(None, (words.pop(intent.id, "") for intent in own))),
+        actor=str(last.actor if last else Actor.OUTSIDE),
+        author=author,
+        time=newest.time,
+        session=last.session if last else None,
+        rule=last.rule if last else None,
+        batch=" ".join(intent.id for intent in own[-50:]) or None,
+        reason=reason,
+        anchor=(newest.n, newest.hash),  # never a record that may not be on the disk yet
+    )
+    return note, tuple(sorted(paths))
+
+
+def person_of(note: Note) -> bytes:
+    """Name, address and time as git writes them."""
+    name = _line(note.author, 60).translate({ord(char): None for char in "<>"}).strip(" .,:;\"'\\")
+    mail = re.sub(r"[^a-z0-9-]+", "-", note.actor.lower())[:40].strip("-") or "anima"
+    minutes = int((note.time.utcoffset() or timedelta()).total_seconds() // 60)
+    zone = f"{'-' if minutes < 0 else '+'}{abs(minutes) // 60:02}{abs(minutes) % 60:02}"
+    return f"{name or 'anima'} <{mail}@localhost> {max(0, int(note.time.timestamp()))} {zone}".encode()
+
+
+def message_of(note: Note, paths: Sequence[str]) -> str:
+    """A subject that names what changed, in words, and trailers that `revision_of` reads back."""
+    paths = sorted(paths, key=lambda path: (not path.casefold().endswith(".md"), path))  # documents before settings
+    shown = f" {paths[0]}" if paths else ""
+    more = f" and {len(paths) - 1} more" if len(paths) > 1 else ""
+    reason, told = _line(note.reason, 400), _line(note.reason or note.words, 60)
+    subject = f"{_line(note.what, 20)}{printable(shown, 80)}{more}"
+    anchor = f"{note.anchor[0]} {note.anchor[1]}" if note.anchor else None
+    ties = {"Actor": note.actor, "Session": note.session, "Rule": note.rule, "Batch": note.batch, "Ledger": anchor}
+    trailers = [f"{name}: {_line(value, 200)}" for name, value in ties.items() if value]
+    trailers += [f"Reason: {reason}"] if reason else []
+    return "\n".join([subject + (f": {told}" if told else ""), "", *trailers, ""])
+
+
+def without_text(message: str, holds: Callable[[str], bool]) -> str:
+    """What a commit says, without the lines that hold something. What ties it to the ledger stays."""
+    if not holds(message) and not any(map(holds, message.split("\n"))):
+        return message
+    subject, *rest = message.split("\n")
+    subject = subject.partition(": ")[0]
+    kept = [line for line in rest if line.startswith(_TIES) or not holds(line)]
+    new = "\n".join(["a change" if holds(subject) else subject, *kept])
+    return (
+        new if not holds(new) else "\n".join(["a change", "", *(line for line in rest if line.startswith(_TIES)), ""])
+    )
+
+
+def trailers_of(message: str) -> dict[str, str]:
+    """The `Name: value` lines of the last paragraph; of several with one name, the first."""
+    paragraphs = message.rstrip("\n").split("\n\n")
+    lines = paragraphs[-1].split("\n") if len(paragraphs) > 1 else []
+    pairs = (line.partition(": ") for line in reversed(lines))
+    return {name: value for name, _, value in pairs if value}
+
+
+def anchor_of(message: str) -> tuple[int, str] | None:
+    found = re.fullmatch(r"([1-9]\d{0,17}) ([0-9a-f]{64})", trailers_of(message).get("Ledger", ""))
+    return (int(found[1]), found[2]) if found else None
+
+
+def revision_of(identity: str, person: bytes, message: str, paths: Iterable[str]) -> Revision:
+    """What a commit says of itself; of one that a person's own git made, as far as it says."""
+    told = {name: printable(value, 500) for name, value in trailers_of(message).items()}
+    found = _PERSON.fullmatch(person)
+    try:
+        moment = datetime.fromtimestamp(int(found[2]), UTC) if found else _START
+    except (OverflowError, OSError, ValueError):
+        moment = _START
+    return Revision(
+        id=identity,
+        time=moment,
+        author=printable(found[1].decode("utf-8", "replace")) if found else "unknown",
+        actor=told.get("Actor", "outside"),
+        subject=printable(message.partition("\n")[0], 200),
+        reason=told.get("Reason"),
+        session=told.get("Session"),
+        rule=told.get("Rule"),
+        batch=told.get("Batch"),
+        anchor=anchor_of(message),
+        paths=tuple(paths),
+    )
+
+
+def _line(text: str, limit: int) -> str:
+    return printable(" ".join(text[: 2 * limit].split()), limit)
+
+
+# -- diffs ------------------------------------------------------------------------------------------------------------
+
+
+def patch_of(path: str, old: bytes | None, new: bytes | None) -> str:
+    """A unified diff of one file, with everything that is not printable made visible."""
+    if _differing_lines(old or b"", new or b"") > _MAX_DIFF_LINES:
+        return _inert(_plain_patch(path, old, new))
+    import pygit2
+
+    data = pygit2.Patch.create_from(old, new, path, path).data
+    return _inert(data.decode("utf-8", "replace"))
+
+
+def _differing_lines(old: bytes, new: bytes) -> int:
+    """How many lines lie between the common beginning and the common end: finding a good diff costs more than that."""
+    start = common(old, new)
+    old, new = old[start:], new[start:]
+    end = common(old[::-1], new[::-1])
+    return old.count(b"\n", 0, len(old) - end) + new.count(b"\n", 0, len(new) - end)
+
+
+def common(one: bytes, two: bytes) -> int:
+    """The length of the common beginning, by halving."""
+    low, high = 0, min(len(one), len(two))
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if one[low:middle] == two[low:middle] else (low, middle - 1)
+    return low
+
+
+def _plain_patch(path: str, old: bytes | None, new: bytes | None) -> str:
+    """All that was there taken out, all that is there put in: large, but in linear time."""
+    before, after = ((text or b"").decode("utf-8", "replace").splitlines() for text in (old, new))
+    head = [f"--- a/{path}", f"+++ b/{path}", f"@@ -1,{len(before)} +1,{len(after)} @@"]
+    return "\n".join([*head, *("-" + line for line in before), *("+" + line for line in after), ""])
+
+
+def _inert(text: str) -> str:
+    return "\n".join(line if line.isprintable() else _visible(line) for line in text.split("\n"))
+
+
+def _visible(line: str) -> str:
+    return "".join(char if char.isprintable() or char == "\t" else f"\\u{ord(char):04x}" for char in line)
+
+
+def blob_id(data: bytes) -> str:
+    """The id git gives to a file's bytes."""
+    return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()

@@ -22,10 +22,11 @@ from pygit2.enums import ObjectType
 
 from anima.errors import Damaged, HomeError, NoSuchRevision, Refused, printable
 from anima.model import DocPath
+from anima.store import Note, Revision
 from anima.store import repository as repo
+from anima.store.edits import anchor_of, blob_id, message_of, patch_of, person_of, revision_of
 from anima.store.folder import Folder, write_all
-from anima.store.repository import Commit, Entry, Repository, blob_id, is_file, lay_out, mapped, tree_bytes
-from anima.store.revision import Note, Revision, anchor_of, message_of, patch_of, person_of, revision_of
+from anima.store.repository import Commit, Entry, Repository, is_file, lay_out, mapped, tree_bytes
 from anima.store.safe_open import held, open_beneath
 
 __all__ = ["History", "Note", "Revision", "blob_id", "problems_at"]

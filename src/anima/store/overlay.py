@@ -22,7 +22,7 @@ from typing import Any
 from anima.config import OTHERS_WORDS
 from anima.errors import BadArguments, HomeError, NoSuchDocument, Refused, StaleWrite
 from anima.ledger import Key, Ledger
-from anima.ledger.provenance import OWNERS, Provenance, Source
+from anima.ledger.views import OWNERS, Provenance, Source
 from anima.model import Actor, DocPath, Document, Entry, Kind, Origin, Verdict, fold
 from anima.store import Batch, Documents, OpenFile, Store, Written
 from anima.store.folder import FRESH_NS, Folder

@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 from anima.config import FILE
 from anima.errors import BadInput, Damaged, HomeError, NoSuchDocument, Refused, refuse_newer
 from anima.ledger import FORMAT, Key, Ledger, Record
-from anima.ledger.provenance import Provenance
+from anima.ledger.views import Provenance
 from anima.model import Answer, DocPath
-from anima.store import Batch, Mend, Rules, Written, never_whole
+from anima.store import Batch, Mend, Note, Rules, Written, never_whole
 from anima.store.batch import Batches, Steps
 from anima.store.edits import Heads, held_a_text, late_note
 from anima.store.folder import Folder, is_restoring
@@ -29,7 +29,7 @@ from anima.store.private import TORN, Machine
 from anima.store.whole import FolderWhole
 
 if TYPE_CHECKING:
-    from anima.store.git import History, Note
+    from anima.store.git import History
 
 _FOLDED = ("intent", "done", "failed", "outside", "found", "format")  # what provenance is made of
 _HISTORIES = (".git", ".anima/history.git")
@@ -298,8 +298,6 @@ class FolderStore:
         return history
 
     def _repair_note(self) -> Note:
-        from anima.store.git import Note
-
         tip = self.ledger.tip
         return Note(what="repair", actor="owner", author=self.author, time=self.clock(), anchor=(tip.n, tip.hash))
 

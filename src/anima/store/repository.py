@@ -421,11 +421,6 @@ def harmless(name: str, data: bytes | None, *, bare: bool) -> bytes | None:
     return data if _PLAIN.fullmatch(name) else None
 
 
-def blob_id(data: bytes) -> str:
-    """The id git gives to a file's bytes."""
-    return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
-
-
 def tree_bytes(entries: Tree) -> bytes:
     """Git sorts a folder as if its name ended with a slash."""
     ordered = sorted(entries.items(), key=lambda item: item[0] + b"/" if item[1][0] == FOLDER else item[0])

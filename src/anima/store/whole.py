@@ -14,18 +14,16 @@ import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, BinaryIO
+from typing import BinaryIO
 
 from anima.errors import Damaged, Refused, printable
 from anima.model import File, FoundFile
+from anima.store import Note
 from anima.store import census as censuses
 from anima.store.census import BARE, GIT, Reasons, folders_above
 from anima.store.folder import MACHINE, Folder, as_damage, is_restoring
 from anima.store.private import ASIDE, Machine, Swap, staged_in
 from anima.store.safe_open import open_regular
-
-if TYPE_CHECKING:
-    from anima.store.revision import Note
 
 _REPOSITORY = re.compile(rf"{re.escape(MACHINE)}/{ASIDE}/[^/]+/repository[^/]*/")
 _OBJECTS = (f"{GIT}/objects/", f"{BARE}/objects/")

@@ -29,11 +29,10 @@ from anima.errors import (
     StaleWrite,
 )
 from anima.ledger import Edit, Key, Ledger, Record
-from anima.ledger.provenance import Provenance
+from anima.ledger.views import Provenance
 from anima.model import MAX_BYTES, Answer, Change, DocPath, Document, Entry, Kind, Verdict, digest_of, fold
-from anima.store import Batch, LogState, Mend, Rules, Written, never_whole
-from anima.store.edits import Present, edit_of, edit_of_append, intent_of, late_note, seen_record
-from anima.store.revision import Note, Revision, message_of, patch_of
+from anima.store import Batch, LogState, Mend, Note, Revision, Rules, Written, never_whole
+from anima.store.edits import Present, edit_of, edit_of_append, intent_of, late_note, message_of, patch_of, seen_record
 
 _LOG_ID = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,118}[A-Za-z0-9_-])?\Z")
 

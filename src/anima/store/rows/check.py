@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from anima.errors import HomeError
-from anima.ledger.verify import verify
+from anima.ledger.views import verify
 from anima.model import DocPath, Remark
 from anima.store.rows.history import RowHistory
 

@@ -2,7 +2,7 @@
 
 Promise: the same answers as a git repository gives, without one; a version is what differs from the one before it, and
 every twentieth is whole. A revision's id is the hash of the one before, of what it says and of what it holds, or the id it
-had in git. Rewriting it is one transaction. Not here: what a revision says of itself (revision).
+had in git. Rewriting it is one transaction. Not here: what a revision says of itself (edits).
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from anima.errors import NoSuchRevision
-from anima.store.revision import Note, Revision, anchor_of, common, message_of, patch_of, person_of, revision_of
+from anima.store import Note, Revision
+from anima.store.edits import anchor_of, blob_id, common, message_of, patch_of, person_of, revision_of
 from anima.store.rows.transaction import HomeRows
 
 WHOLE = 20  # every so many versions of a document one is whole
@@ -175,7 +176,7 @@ class RowHistory:
 
     def objects(self) -> Iterator[tuple[str, bytes]]:
         for id, path, data in self.versions():
-            yield (id if path is None else _blob(data)), data
+            yield (id if path is None else blob_id(data)), data
 
     def rewrite(self, clean: Callable[[str, bytes], bytes | None], message: Callable[[str], str], note: Note) -> None:
         """Puts a history in the place of this one that never held what `clean` and `message` take out, in the caller's
@@ -202,7 +203,7 @@ class RowHistory:
         for row in self._rows.ask(sql):
             found = _Version(*row)
             held[found.path] = data = _after(held.get(found.path), found)
-            if (None if data is None else _blob(data)) != found.blob:
+            if (None if data is None else blob_id(data)) != found.blob:
                 wrong.append(f"{found.path} in revision {found.n} is not what was written")
         return wrong
 
@@ -215,8 +216,8 @@ def _version(path: str, n: int, old: bytes | None, new: bytes | None) -> _Versio
         start = common(old, new)
         rest = common(old[start:][::-1], new[start:][::-1])
         if 2 * (start + rest) > len(new):
-            return _Version(path, n, _blob(new), start, rest, new[start : len(new) - rest])
-    return _Version(path, n, _blob(new), None, None, new)
+            return _Version(path, n, blob_id(new), start, rest, new[start : len(new) - rest])
+    return _Version(path, n, blob_id(new), None, None, new)
 
 
 def _after(old: bytes | None, found: _Version) -> bytes | None:
@@ -232,11 +233,6 @@ def _joined(chain: Sequence[_Version]) -> bytes | None:
     for found in reversed(chain):
         text = _after(text, found)
     return text
-
-
-def _blob(data: bytes) -> str:
-    """What git calls these bytes."""
-    return hashlib.sha1(b"blob %d\0" % len(data) + data).hexdigest()
 
 
 def _id_of(before: str, person: bytes, message: bytes, versions: Sequence[_Version]) -> str:

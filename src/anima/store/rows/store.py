@@ -26,7 +26,7 @@ from functools import cache
 from anima.config import FILE
 from anima.errors import BadText, Damaged, HomeBusy, HomeError, NoSuchDocument, NoSuchHome, Refused, StaleWrite
 from anima.ledger import Edit, Key, Ledger, Record, parse
-from anima.ledger.provenance import Provenance
+from anima.ledger.views import Provenance
 from anima.model import Answer, Change, DocPath, Kind, Verdict, digest_of
 from anima.store import Batch, Mend, Rules, Whole, Written, never_whole
 from anima.store.edits import Heads, Present, edit_of, edit_of_append, held_a_text, intent_of, late_note, seen_record

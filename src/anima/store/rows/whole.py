@@ -21,12 +21,12 @@ from typing import TYPE_CHECKING, BinaryIO
 import pygit2
 
 from anima.model import File, FoundFile
+from anima.store import Note
 from anima.store import census as censuses
 from anima.store.census import BARE, GIT, LATEST
 from anima.store.folder import MACHINE, Folder
 from anima.store.git import History
 from anima.store.private import ASIDE
-from anima.store.revision import Note
 from anima.store.rows.files import RowState, key_of
 from anima.store.rows.history import RowHistory
 

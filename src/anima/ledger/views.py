@@ -1,0 +1,366 @@
+"""What a ledger says: whether it is whole, and where every line came from, folded record by record.
+
+Promise: `verify` names the first record that was flipped, dropped, swapped, put in or cut off; in the new chain that is put
+in the place of a broken one every record keeps its number, so that ids, history and proposals still mean the same, what
+was lost is a gap, and no batch is carried out again. Provenance is keyed by the line's own digest, so it survives moves
+inside a file; a line is untrusted when it came from a tool, the web, a skill or a peer, or from a session that had read
+such text, unless the owner approved it. A line no record names is the owner's if the file was here before the ledger,
+else an edit from outside. Pure: records in, answers out.
+Not here: reading the ledger (store), where untrusted lines wait for the owner (memory.unreviewed).
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Any
+
+from anima.ledger import FORMAT, ORIGINAL, Edit, Intent, Key, Log, Record, blocks, first_of, sealed, sound
+from anima.model import UNTRUSTED, Actor, DocPath, Kind, Origin, Scope
+
+MOST_PADDED = 1_000_000  # an anchor is only a line in a commit; nobody shall make us write a ledger without end
+_Body = tuple[str, str, Mapping[str, Any]]  # t, kind, fields
+_READ = {
+    Origin.WEB: "a web page",
+    Origin.TOOL: "a tool's result",
+    Origin.SKILL: "a skill",
+    Origin.PEER: "another person's message",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """Who wrote a line, when, in which session, after reading what, by which rule, and who approved it."""
+
+    actor: Actor
+    origin: Origin
+    time: datetime | None = None
+    session: str | None = None
+    scope: Scope | None = None
+    taint: frozenset[Origin] = frozenset()
+    rule: str | None = None
+    approver: str | None = None
+    change: str | None = None
+
+    @property
+    def trusted(self) -> bool:
+        """Whether dreaming may build on it: nothing foreign went into it, or the owner said yes to it."""
+        return self.approver is not None or not (({self.origin} | self.taint) & UNTRUSTED)
+
+    @property
+    def sentence(self) -> str:
+        """One sentence a person understands: "written by the agent on 3 May in session ab12, after it read a web page"."""
+        when = f"{self.time:%Y-%m-%d %H:%M} UTC" if self.time else ""
+        if self.actor is Actor.OUTSIDE:
+            text = "edited outside anima" + (f", first seen {when}" if when else "")
+        elif self.time is None:
+            text = "here before the ledger began, so it counts as the owner's"
+        else:
+            who = {Actor.OWNER: "you", Actor.AGENT: "the agent", Actor.DREAMER: "a dream", Actor.IMPORTER: "an import"}
+            text = f"written by {who.get(self.actor, self.actor)} on {when}"
+        text += f", in session {self.session}" if self.session else ""
+        read = " and ".join(_READ.get(origin, str(origin)) for origin in sorted(self.taint))
+        text += f", which had read {read}" if read else ""
+        text += f"; approved by you at the {self.approver}" if self.approver else ""
+        return text + ("" if self.trusted else "; nobody reviewed it yet")
+
+
+OWNERS = Source(actor=Actor.OWNER, origin=Origin.OWNER)
+OUTSIDE = Source(actor=Actor.OUTSIDE, origin=Origin.OUTSIDE)
+_STANDING = {"found": OWNERS, "outside": OUTSIDE}
+_TOLD = ("actor", "origin", "session", "scope", "taint", "rule", "approver")  # of an intent
+_BACK = ("undo", "restore")  # what only brings back texts that were here before
+
+
+@dataclass(slots=True)
+class _Known:
+    """What we know of one document: its size and digest when we last wrote it, the pieces added since, its lines."""
+
+    digest: str | None = None  # of the whole text up to `size`; None: deleted
+    size: int = 0
+    pieces: list[tuple[int, int, str]] = field(default_factory=list)
+    lines: dict[str, Source] = field(default_factory=dict)
+
+    @property
+    def end(self) -> int:
+        return self.pieces[-1][1] if self.pieces else self.size
+
+
+class Provenance:
+    """The folded view. `through` is the number of the last record in it."""
+
+    def __init__(self, key: Key) -> None:
+        self._key = key
+        self._known: dict[str, _Known] = {}
+        self._begun: dict[str, tuple[Intent, Record]] = {}
+        self.through = 0
+
+    def fold(self, records: Iterable[Record]) -> None:
+        for record in records:
+            self.through = record.n
+            if record.kind == "intent":
+                intent = Intent.from_record(record)
+                self._begun[intent.id] = (intent, record)
+            elif record.kind == "done" and (begun := self._begun.pop(str(record.fields.get("id")), None)):
+                intent, intended = begun
+                told = {name: getattr(intent, name) for name in _TOLD}
+                source = Source(time=intended.time, change=intent.id, **told)
+                for edit in intent.edits:
+                    self._edited(edit, source, back=intent.what in _BACK)
+            elif record.kind == "failed":
+                self._begun.pop(str(record.fields.get("id")), None)
+            elif record.kind in _STANDING:
+                self._standing(record)
+
+    def _edited(self, edit: Edit, source: Source, *, back: bool) -> None:
+        """Notes an edit. Lines that an undo brings `back` keep the source they had: that is no way to be trusted."""
+        path = _key(edit.to or edit.path)
+        known = self._known.setdefault(path, _Known())
+        if edit.kind is Kind.DELETE:
+            known.digest, known.size, known.pieces = None, 0, []
+            return
+        if edit.kind is Kind.MOVE:
+            old = self._known.setdefault(_key(edit.path), _Known())
+            known.lines = {**known.lines, **old.lines}  # it is the moved text that stands there now
+            old.digest, old.size, old.pieces = None, 0, []
+        if edit.kind is Kind.APPEND:
+            known.pieces.append((edit.before or 0, edit.after or 0, edit.digest or ""))
+        else:
+            known.digest, known.size, known.pieces = edit.digest, edit.after or 0, []
+        for digest in edit.lines:
+            if not (back and digest in known.lines):
+                known.lines[digest] = source
+
+    def _standing(self, record: Record) -> None:
+        """A document as it stood when we looked: found there before we ever wrote it, or edited from outside."""
+        path = _key(str(record.fields["path"]))
+        known = self._known.setdefault(path, _Known())
+        known.digest, known.size, known.pieces = record.fields.get("digest"), int(record.fields.get("size", 0)), []
+        source = replace(_STANDING[record.kind], time=None if record.kind == "found" else record.time)
+        for digest in record.fields.get("lines", ()):
+            known.lines[digest] = source
+
+    # -- answers --------------------------------------------------------------------------------------------------------
+
+    def knows(self, path: DocPath) -> bool:
+        return path.key in self._known
+
+    def size_of(self, path: DocPath) -> int | None:
+        """How large we left a document; None when we never wrote it, or deleted it."""
+        known = self._known.get(path.key)
+        return known.end if known and (known.digest is not None or known.pieces) else None
+
+    def is_ours(self, path: DocPath, text: str | None) -> bool:
+        """Whether a document stands as we left it. One we never wrote counts as ours: there is nothing to compare."""
+        known = self._known.get(path.key)
+        if known is None:
+            return True
+        if text is None:
+            return known.digest is None and not known.pieces
+        data = text.encode("utf-8", "surrogatepass")
+        if len(data) != known.end:
+            return False
+        parts = [(0, known.size, known.digest)] if known.digest is not None else []
+        return all(
+            self._key.of(data[start:end].decode("utf-8", "replace")) == digest
+            for start, end, digest in [*parts, *known.pieces]
+        )
+
+    def source(self, path: DocPath, line: str) -> Source:
+        """Where a line of a document came from."""
+        known = self._known.get(path.key)
+        if known is None:
+            return OWNERS
+        digest = self._key.line(line)
+        return known.lines.get(digest, OUTSIDE if digest else OWNERS)
+
+    def new_lines(self, path: DocPath, text: str) -> list[str]:
+        """The digests of lines that no record of ours explains."""
+        known = self._known.get(path.key)
+        found = dict.fromkeys(self._key.lines(text))
+        return [digest for digest in found if digest and (known is None or digest not in known.lines)]
+
+    def intents(self) -> dict[str, tuple[Intent, Record]]:
+        """Batches begun and not finished, as far as this view has read."""
+        return dict(self._begun)
+
+
+def _key(path: str) -> str:
+    return DocPath.parse(path).key
+
+
+# -- whether it is whole ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fault:
+    """Where the ledger is not what it was. `line` counts from 1 and is also the record's number."""
+
+    line: int
+    offset: int
+    kind: str  # altered, missing, order, repeated, unlinked, truncated, rewritten, key
+    what: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verification:
+    """What `verify` found. `torn` counts the bytes of an unterminated last line, which is a crash, not tampering.
+
+    `renewed` is the record that says that a repair put this chain in the place of a damaged one: what stands before it
+    was carried over, and is proven no longer.
+    """
+
+    records: int
+    fault: Fault | None = None
+    torn: int = 0
+    renewed: Record | None = None
+
+    @property
+    def ok(self) -> bool:
+        return self.fault is None
+
+
+def verify(log: Log, *, key: Key | None = None, anchors: Iterable[tuple[int, str]] = ()) -> Verification:
+    """Hash the whole chain and name the first thing that is wrong.
+
+    `anchors` are `(n, hash)` pairs kept elsewhere (history, the user's configuration): without them a chain that was
+    cut at a record's end still hangs together. Without `key` it is only told whether it hangs together.
+    """
+    if is_other := key is not None and _is_of_another(log, key):
+        key = None
+    noted: dict[int, set[str]] = {}
+    for n, digest in anchors:
+        if n > 0:
+            noted.setdefault(n, set()).add(digest)
+    fault: Fault | None = None
+    rewritten: Fault | None = None
+    renewed: Record | None = None
+    line = records = agreed = end = 0
+    before = ORIGINAL
+    for raw in (raw for _, block in blocks(log) for raw in block.split(b"\n")[:-1]):
+        line, start, end = line + 1, end, end + len(raw) + 1
+        record = sound(raw, key)
+        if fault is not None:
+            if record is not None and fault.kind == "missing" and record.n == fault.line:
+                what = f"line {fault.line}: record {record.n} belongs here but stands in line {line}"
+                fault = replace(fault, kind="order", what=what)
+        elif wrong := _wrong(record, line, before, is_other=is_other):
+            kind, what = wrong
+            fault = Fault(line=line, offset=start, kind=kind, what=f"line {line}: {what}")
+        elif record is not None:
+            records, before = records + 1, record.hash
+            expected = noted.pop(line, None)
+            if expected == {record.hash} and rewritten is None:
+                agreed = line
+            elif expected is not None and rewritten is None:
+                since = f"after record {agreed} " if agreed else ""
+                what = f"another record {line} is noted elsewhere; the ledger was rewritten somewhere {since}up to here"
+                rewritten = Fault(line=line, offset=start, kind="rewritten", what=f"line {line}: {what}")
+            if record.kind == "renewed":  # what was noted of the chain before this one says nothing about the copies
+                renewed, rewritten, agreed = record, None, line
+                noted = {n: digests for n, digests in noted.items() if n > line}
+    if fault is None and rewritten is None and noted:
+        what = f"the ledger ends at record {line}, but record {max(noted)} is noted elsewhere; its end was cut off"
+        fault = Fault(line=line + 1, offset=end, kind="truncated", what=what)
+    first = min((each for each in (fault, rewritten) if each), key=lambda each: each.line, default=None)
+    return Verification(records=records, fault=first, torn=log.size() - end, renewed=renewed)
+
+
+def _is_of_another(log: Log, key: Key) -> bool:
+    """Whether a ledger names another key than ours, and ours proves nothing of it."""
+    first, _ = first_of(log)
+    if first is None or first.fields.get("key") in (None, key.id):
+        return False
+    return not any(sound(line, key) for _, block in blocks(log) for line in block.split(b"\n"))
+
+
+def _wrong(record: Record | None, n: int, before: str, *, is_other: bool) -> tuple[str, str] | None:
+    """What is wrong with the record in line `n`."""
+    if record is None:
+        return "altered", "the record is not what was written: it does not match its hash"
+    if record.n > n:
+        missing = f"record {n} is" if record.n == n + 1 else f"records {n} to {record.n - 1} are"
+        return "missing", f"record {record.n} stands here; {missing} missing"
+    if record.n < n:
+        return "repeated", f"record {record.n} stands here a second time, or was put in"
+    if record.prev != before:
+        return "unlinked", f"record {n} does not follow the one before it; one of the two was put in or rewritten"
+    if n == 1 and is_other:
+        return "key", "the ledger was begun with another key"
+    return None
+
+
+# -- a new chain ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Renewed:
+    """The new ledger, and what it cost."""
+
+    data: bytes
+    carried: int
+    lost: int
+
+
+def renew(
+    old: bytes,
+    fault: Fault | None,
+    *,
+    old_key: Key | None,
+    key: Key,
+    anchors: Iterable[tuple[int, str]],
+    now: datetime,
+    why: str,
+) -> Renewed:
+    """A whole ledger in the place of a damaged one.
+
+    `old_key` says which of its records are what was written, `key` seals the new one.
+    """
+    lines = old[: old.rfind(b"\n") + 1].split(b"\n")[:-1]
+    most = len(lines) + MOST_PADDED
+    found: dict[int, Record] = {}
+    for record in (record for line in lines if (record := sound(line, old_key)) and 0 < record.n <= most):
+        found.setdefault(record.n, record)
+    noted = [n for n, _ in anchors if n <= most]
+    last = max([len(lines), *found, *noted], default=0)
+    first = found.get(1)
+    bodies = [_beginning(first, key, now)]
+    for n in range(2, last + 1):
+        bodies.append((_body(found[n]) if n in found else None) or (bodies[-1][0], "gap", {}))
+    lost = last - len({*found, 1}) if last else 0
+    was, start = hashlib.sha256(old).hexdigest(), fault.line if fault else 1
+    told = {"was": was, "from": start, "why": why, "carried": len(found), "lost": lost}
+    bodies.append((_stamp(now), "renewed", told))
+    if lost or max(noted, default=0) > len(lines) or first is None:
+        # A batch whose end was lost must not be carried out a second time.
+        ended = {fields.get("id") for _, kind, fields in bodies if kind in ("done", "failed")}
+        begun = [fields.get("id") for _, kind, fields in bodies if kind == "intent"]
+        bodies += [(_stamp(now), "failed", {"id": id, "why": "lost"}) for id in begun if id not in ended]
+    made, prev = list[bytes](), ORIGINAL
+    for n, (t, kind, fields) in enumerate(bodies, start=1):
+        record, line = sealed(n, t, kind, fields, prev=prev, key=key)
+        made.append(line)
+        prev = record.hash
+    return Renewed(data=b"".join(made), carried=len(found), lost=lost)
+
+
+def _beginning(first: Record | None, key: Key, now: datetime) -> _Body:
+    fields: dict[str, Any] = {"format": FORMAT, "id": key.id[:16]}
+    if first is not None and first.kind == "home":
+        return first.t, "home", {**fields, **first.fields, "format": FORMAT, "key": key.id}
+    return _stamp(now), "home", {**fields, "key": key.id}
+
+
+def _body(record: Record) -> _Body | None:
+    """What is carried over of a record; None where nothing can be."""
+    try:
+        datetime.fromisoformat(record.t)
+    except ValueError:
+        return None
+    return record.t, record.kind, record.fields
+
+
+def _stamp(now: datetime) -> str:
+    return now.astimezone(UTC).isoformat(timespec="microseconds")
