@@ -16,7 +16,7 @@ from anima.errors import HomeBusy, NoSuchDocument, Refused, StaleWrite
 from anima.model import Answer, DocPath, Verdict
 from anima.store.batch import RECOVERY, FileStep, Steps
 from anima.store.folder import Folder
-from anima.store.private import Machine
+from anima.store.private import STAGE, Machine
 
 ALLOW = Verdict(answer=Answer.ALLOW, rule="test", reason="the test says so")
 ASK = Verdict(answer=Answer.ASK, rule="test", reason="somebody must be asked")
@@ -174,7 +174,7 @@ class StoreContract:
     def staged(self, parts: Parts, path: DocPath, text: str) -> str:
         """A text that was staged by somebody who is gone."""
         step: FileStep = parts.hand.stage(path, parts.hand.look(path), text)
-        parts.hand.hold_staged()
+        parts.machine.sync_folder(STAGE)
         assert step.staged is not None
         return step.staged
 
@@ -182,15 +182,15 @@ class StoreContract:
         write(parts, NOTE, "old\n")
         name = self.staged(parts, NOTE, "new\n")
         after = parts.again()
-        assert after.hand.staged_bytes(name) == b"new\n"
-        after.hand.finish_put(NOTE, name)
+        assert after.machine.staged_bytes(name) == b"new\n"
+        after.hand.finish(NOTE, name)
         assert text_of(after, NOTE) == "new\n"
-        assert after.hand.staged_bytes(name) is None
+        assert after.machine.staged_bytes(name) is None
 
     def test_finishing_a_removal_twice_does_no_harm(self, parts: Parts) -> None:
         write(parts, NOTE, "old\n")
         for _ in range(2):
-            parts.again().hand.finish_removal(NOTE)
+            parts.again().hand.finish(NOTE, None)
             assert not parts.documents.exists(NOTE)
 
     def test_a_torn_append_is_cut_back_to_the_byte(self, parts: Parts) -> None:
@@ -210,15 +210,15 @@ class StoreContract:
 
     def test_staged_texts_that_nobody_needs_are_swept(self, parts: Parts) -> None:
         names = [self.staged(parts, NOTE, "x"), self.staged(parts, OTHER, "y")]
-        parts.again().hand.sweep()
-        assert [parts.hand.staged_bytes(name) for name in names] == [None, None]
-        parts.hand.let_go([FileStep(path=NOTE, actual="note.md", do="put", staged=names[0])])  # which is gone already
+        parts.again().machine.sweep()
+        assert [parts.machine.staged_bytes(name) for name in names] == [None, None]
+        parts.machine.unstage(names[0])  # which is gone already
 
     @pytest.mark.parametrize("name", ["", "key", "note.md", "../x", "/etc/passwd", ".anima/key", ".anima/stage/../key"])
     def test_only_names_the_store_gave_are_staged_texts(self, parts: Parts, name: str) -> None:
         write(parts, NOTE, "x\n")
         parts.machine.put("key", b"secret")
-        assert parts.hand.staged_bytes(name) is None
+        assert parts.machine.staged_bytes(name) is None
 
     def test_recovery_is_under_a_verdict_too(self) -> None:
         assert RECOVERY.answer is Answer.ALLOW

@@ -46,10 +46,9 @@ from anima.backup import snapshot
 from anima.backup.archive import MOST_FILES, Manifest
 from anima.cli import run
 from anima.model import File
-from anima.store.census import refusal
 from anima.store.folder import Folder
 from anima.store.outside import Shelf
-from anima.store.private import Machine
+from anima.store.private import Machine, refusal
 from anima.store.whole import FolderWhole
 from anima.testing import Clock
 from owning import as_owner

@@ -207,7 +207,7 @@ def test_a_staged_text_that_is_being_written_is_not_swept(parts: FolderParts) ->
     names = [parts.machine.stage(b"being written"), parts.machine.stage(b"left behind")]
     with open(parts.root / names[0], "rb") as file:
         fcntl.flock(file, fcntl.LOCK_SH)
-        parts.again().hand.sweep()
+        parts.again().machine.sweep()
         assert [parts.machine.staged_bytes(name) for name in names] == [b"being written", None]
 
 

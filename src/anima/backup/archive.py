@@ -5,7 +5,7 @@ nothing: members stand in the manifest's order, each once, with its size and dig
 home; whatever else is there is refused, and no more is held in memory than a few megabytes. What would unpack to far
 more than it can be worth is refused by what it says of itself, and where that is a lie as soon as it shows. tarfile
 extracts nothing: it would read a header of any size whole, and take a broken one for the end.
-Not here: where archives are kept and when they are taken (snapshot), which files are a home's own (store.census).
+Not here: where archives are kept and when they are taken (snapshot), which files are a home's own (store.whole).
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from typing import Any, BinaryIO, NamedTuple, cast
 from anima.errors import Damaged, Refused, printable, refuse_newer
 from anima.model import MAX_PATH, File
 from anima.store import Whole
-from anima.store.census import LATEST, check_names
 from anima.store.outside import Reads
+from anima.store.private import LATEST, check_names
 
 FORMAT = 1
 MANIFEST, INSIDE = "manifest.json", "home/"

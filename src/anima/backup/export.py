@@ -39,10 +39,10 @@ from anima.ledger import MAX_LINE
 from anima.model import DocPath, Entry, fold
 from anima.site import Site, detected
 from anima.store import Documents, Logs, OpenFile
-from anima.store.census import GIT, Apart
-from anima.store.folder import MACHINE
-from anima.store.outside import MAP, Crate, expanded, exported_file, exported_folder, private
+from anima.store.folder import MACHINE, Folder
+from anima.store.outside import MAP, expanded, exported_file, exported_folder, private
 from anima.store.place import made_as
+from anima.store.private import GIT, Apart
 
 FORMAT = 1  # of an export: its map, and its lines
 FORMATS = ("markdown", "jsonl", *DIALECTS)
@@ -109,8 +109,8 @@ def export(
     else:
         assert isinstance(target, Path)
         exact = format == "markdown"
-        with exported_folder(target) as crate:
-            leaving.to_folder(crate, site.layout.dialect if exact else format, exact=exact)
+        with exported_folder(target) as folder:
+            leaving.to_folder(folder, site.layout.dialect if exact else format, exact=exact)
     return leaving.told(str(target) if isinstance(target, Path) else "-", format)
 
 
@@ -147,15 +147,15 @@ class _Leaving:
             out.write(line)
         out.flush()
 
-    def to_folder(self, crate: Crate, dialect: str, *, exact: bool) -> None:
+    def to_folder(self, folder: Folder, dialect: str, *, exact: bool) -> None:
         there = self.table if dialect == self._dialect else replace(self.table, layout=layout_for(dialect))
         places = planned([entry.path for entry in self.entries], self.table, there, agent_of=self._agent_of)
         for path, file in self._opened():
             if path != SETTINGS or exact:
-                crate.put(places[path], file.pieces(), mode=file.mode)
+                folder.fill(places[path], file.pieces(), mode=private(file.mode), sync=False)
         self.moved = way_back(places, self.table, there, agent_of=lambda path: self.site.agent)
         if not exact:
-            self._settle_dialect(crate, there)
+            self._settle_dialect(folder, there)
         body = {
             "anima": "export",
             "format": FORMAT,
@@ -165,7 +165,8 @@ class _Leaving:
             "settings": any(entry.path == SETTINGS for entry in self.entries),
             "moved": dict(sorted(self.moved.items())),
         }
-        crate.put(MAP, [(json.dumps(body, ensure_ascii=False, indent=1) + "\n").encode()], mode=0o600)
+        made = (json.dumps(body, ensure_ascii=False, indent=1) + "\n").encode()
+        folder.fill(MAP, [made], mode=0o600, sync=False)
 
     def _opened(self) -> Iterator[tuple[str, OpenFile]]:
         """Every file, open. One that cannot be opened is left out."""
@@ -186,16 +187,16 @@ class _Leaving:
         with self._documents.opened(path) as file:
             return agent_in(file.pieces(), self._form) or self.site.agent
 
-    def _settle_dialect(self, crate: Crate, there: Table) -> None:
+    def _settle_dialect(self, folder: Folder, there: Table) -> None:
         """Sees to it that the folder opens as the dialect it is: by its names, else by what its anima.toml says."""
         dialect = there.layout.dialect
         if dialect == "carapace":
-            crate.store.make_folder(there.layout.daily)
+            folder.make_folder(there.layout.daily)
         own = any(entry.path == SETTINGS for entry in self.entries)
         text = self._documents.read(DocPath.parse(SETTINGS)).text if own else None
-        told = detected(crate.store, Config(), made_as(crate.store)).dialect == dialect
+        told = detected(folder, Config(), made_as(folder)).dialect == dialect
         if (settings := _settings(text, dialect, told)) is not None:
-            crate.put(SETTINGS, [settings.encode("utf-8")], mode=0o600)
+            folder.fill(SETTINGS, [settings.encode("utf-8")], mode=0o600, sync=False)
 
 
 def _settings(text: str | None, dialect: str, told: bool) -> str | None:

@@ -88,18 +88,10 @@ class Steps:
         """A durable copy of a document's new text, not yet in its place."""
         with _written(path):
             staged = self._machine.stage(text.encode("utf-8"), mode=standing.mode if mode is None else mode)
+        return self._put(path, standing, staged)
+
+    def _put(self, path: DocPath, standing: Standing, staged: str) -> FileStep:
         return FileStep(path=path, actual=standing.actual, do="put", staged=staged, was=standing.signature)
-
-    def hold_staged(self) -> None:
-        """Makes the names of staged texts durable: a batch of several must be able to go on after the first."""
-        with as_damage("nothing was written"):
-            self._machine.sync_folder(STAGE)
-
-    def let_go(self, steps: Iterable[FileStep]) -> None:
-        """Forgets what was staged for steps that are not carried out."""
-        for step in steps:
-            if step.staged:
-                self._machine.unstage(step.staged)
 
     def removal(self, path: DocPath, standing: Standing) -> FileStep:
         return FileStep(path=path, actual=standing.actual, do="remove", was=standing.signature)
@@ -188,19 +180,12 @@ class Steps:
 
     # -- after a crash --------------------------------------------------------------------------------------------------
 
-    def staged_bytes(self, staged: str | None) -> bytes | None:
-        """The staged text of an interrupted batch, if it is still there."""
-        return self._machine.staged_bytes(staged) if staged else None
-
-    def finish_put(self, path: DocPath, staged: str) -> None:
-        """Puts a staged text of an interrupted batch in its place."""
+    def finish(self, path: DocPath, staged: str | None) -> None:
+        """Puts a staged text of an interrupted batch in its place, or with none removes what stands there."""
         standing = self.look(path, whole=False)
-        step = FileStep(path=path, actual=standing.actual, do="put", staged=staged, was=standing.signature)
-        self.carry_out([step], RECOVERY)
-
-    def finish_removal(self, path: DocPath) -> None:
-        standing = self.look(path, whole=False)
-        if standing.signature is not None:
+        if staged is not None:
+            self.carry_out([self._put(path, standing, staged)], RECOVERY)
+        elif standing.signature is not None:
             self.carry_out([self.removal(path, standing)], RECOVERY)
 
     def confirm(self, path: DocPath) -> None:
@@ -236,9 +221,6 @@ class Steps:
                 os.fsync(fd)
         self._store.forget(actual)
 
-    def sweep(self) -> None:
-        self._machine.sweep()  # nobody can need one while we hold the lock and no batch is begun
-
 
 class _State(Enum):
     """What a crash left of one edit."""
@@ -265,14 +247,14 @@ class Batches:
     def __init__(
         self,
         folder: Folder,
-        steps: Steps,
+        machine: Machine,
         *,
         ledger: Callable[[], Ledger],
         provenance: Callable[[], Provenance],
         is_closed: Callable[[DocPath], bool],
         keep_torn: Callable[[bytes], None],
     ) -> None:
-        self._folder, self._steps = folder, steps
+        self._folder, self._machine, self.steps = folder, machine, Steps(folder, machine)
         self._ledger, self._provenance, self._is_closed = ledger, provenance, is_closed
         self._keep_torn = keep_torn
 
@@ -293,7 +275,8 @@ class Batches:
             for change, standing in zip(batch.changes, standings, strict=True):
                 plans.append(self._plan(change, standing, is_log=batch.is_log))
         except BaseException:
-            self._steps.let_go(step for plan in plans if plan for step in plan.steps)
+            for staged in [step.staged for plan in plans if plan for step in plan.steps if step.staged]:
+                self._machine.unstage(staged)
             raise
         edits = [plan.edit for plan in plans if plan]
         intent = intent_of(batch, edits, ledger=self._ledger()) if edits else None
@@ -303,10 +286,11 @@ class Batches:
 
     def _carry_out(self, intent: Intent, steps: list[FileStep], batch: Batch) -> None:
         try:
-            if len(steps) > 1:
-                self._steps.hold_staged()
+            if len(steps) > 1:  # a batch of several must be able to go on after the first
+                with as_damage("nothing was written"):
+                    self._machine.sync_folder(STAGE)
             self._ledger().intend(intent)
-            self._steps.carry_out(steps, batch.verdict)
+            self.steps.carry_out(steps, batch.verdict)
         except HomeError as error:
             stands = False
             with suppress(HomeError):  # the disk is still failing; whoever writes or opens next finishes it
@@ -323,10 +307,10 @@ class Batches:
         """What stands there, once it is known where it came from. A log that is as we left it is not read."""
         view = self._provenance()
         if is_log and view.knows(change.path):
-            standing = self._steps.look(change.path, whole=False)
+            standing = self.steps.look(change.path, whole=False)
             if standing.signature is not None and view.size_of(change.path) == standing.size:
                 return standing
-        standing = self._steps.look(change.path)
+        standing = self.steps.look(change.path)
         if seen := seen_record(view, change.path, standing, key=self._ledger().key):
             self._ledger().add(*seen)
         change.check_base(standing.text)
@@ -336,7 +320,7 @@ class Batches:
         """What a change comes to; None where nothing would change."""
         key = self._ledger().key
         if is_log and standing.signature is not None:
-            step = self._steps.addition(change.path, standing, change.text.encode("utf-8"))
+            step = self.steps.addition(change.path, standing, change.text.encode("utf-8"))
             piece = step.data.decode("utf-8")
             edit = edit_of_append(change, actual=standing.actual, size=standing.size, piece=piece, key=key)
             return _Plan(edit=edit, steps=(step,))
@@ -344,15 +328,15 @@ class Batches:
         found = edit_of(change, standing, key=key, there=there)
         if found is None:
             return None
-        removal = self._steps.removal(change.path, standing)
+        removal = self.steps.removal(change.path, standing)
         if found.kind is Kind.DELETE:
             return _Plan(edit=found, steps=(removal,), digest="")
         if there is not None:
-            step = self._steps.stage(change.to or change.path, there, standing.text or "", mode=standing.mode)
+            step = self.steps.stage(change.to or change.path, there, standing.text or "", mode=standing.mode)
             edit = replace(found, temp=step.staged)
             return _Plan(edit=edit, steps=(step, removal), digest=digest_of(standing.text or ""))
         new = change.after(standing.text) or ""
-        step = self._steps.stage(change.path, standing, new)
+        step = self.steps.stage(change.path, standing, new)
         return _Plan(edit=replace(found, temp=step.staged), steps=(step,), digest=digest_of(new))
 
     def _look_at_target(self, change: Change, standing: Standing) -> Standing:
@@ -360,7 +344,7 @@ class Batches:
         if standing.text is None:
             raise NoSuchDocument(change.path.text)
         assert change.to is not None
-        there = self._steps.look(change.to)
+        there = self.steps.look(change.to)
         if there.text is not None:
             raise StaleWrite(change.to.text, theirs=there.text, ours=standing.text)
         return there
@@ -382,7 +366,7 @@ class Batches:
                 self._finish(intent, states)
             else:
                 self._give_up(intent, states)
-        self._steps.sweep()
+        self._machine.sweep()  # nobody can need one while we hold the lock and no batch is begun
         return ended
 
     def _finish(self, intent: Intent, states: list[_State]) -> None:
@@ -392,7 +376,7 @@ class Batches:
                 if state in (_State.HALF, _State.READY):
                     self._carry_on(edit)
                 for path in {edit.path, edit.to or edit.path} if state is not _State.LOST else ():
-                    self._steps.confirm(DocPath.parse(path))
+                    self.steps.confirm(DocPath.parse(path))
             except Damaged as error:
                 raise Damaged(
                     f"change {intent.id} was interrupted and cannot be finished yet: {error}", hint=error.hint
@@ -405,17 +389,17 @@ class Batches:
         for edit, state in zip(intent.edits, states, strict=True):
             if state is _State.TORN:
                 path, size = DocPath.parse(edit.path), edit.before or 0
-                self._keep_torn((self._steps.raw(path) or b"")[size:])
-                self._steps.cut_back(path, size)
-        self._steps.sweep()  # first, so that what was given up cannot be finished later
+                self._keep_torn((self.steps.raw(path) or b"")[size:])
+                self.steps.cut_back(path, size)
+        self._machine.sweep()  # first, so that what was given up cannot be finished later
         self._ledger().failed(intent.id, why="interrupted")
 
     def _carry_on(self, edit: Edit) -> None:
         path, target = DocPath.parse(edit.path), DocPath.parse(edit.to or edit.path)
         if edit.kind is not Kind.DELETE and edit.temp and self._digest(target) != edit.digest:
-            self._steps.finish_put(target, edit.temp)
+            self.steps.finish(target, edit.temp)
         if edit.kind in (Kind.DELETE, Kind.MOVE) and self._digest(path) == edit.base:
-            self._steps.finish_removal(path)
+            self.steps.finish(path, None)
 
     def _state(self, edit: Edit) -> _State:
         """What stands of an edit. Raises Damaged where the disk does not tell."""
@@ -436,7 +420,7 @@ class Batches:
             return _State.STANDS if here is None else _State.READY if here == edit.base else _State.LOST
         if there == edit.digest:
             return _State.HALF if edit.kind is Kind.MOVE and here == edit.base else _State.STANDS
-        staged = self._steps.staged_bytes(edit.temp)
+        staged = self._machine.staged_bytes(edit.temp or "")
         usable = staged is not None and self._ledger().key.of(staged.decode("utf-8", "replace")) == edit.digest
         if not usable or there != (edit.base if edit.kind is Kind.WRITE else None):
             return _State.LOST
@@ -444,7 +428,7 @@ class Batches:
 
     def _append_state(self, path: DocPath, edit: Edit) -> _State:
         """Torn is only what can be nothing but ours: whole lines of the intent, and the beginning of one more."""
-        key, data = self._ledger().key, self._steps.raw(path) or b""
+        key, data = self._ledger().key, self.steps.raw(path) or b""
         before, after = edit.before or 0, edit.after or 0
         tail = data[before:]
         if key.of(tail[: after - before].decode("utf-8", "replace")) == edit.digest:

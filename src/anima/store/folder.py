@@ -13,7 +13,7 @@ import os
 import stat
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import cached_property
@@ -330,24 +330,31 @@ class Folder:
         """Makes a document that is not there yet, durably and for its owner alone; False when one is, in any spelling."""
         if self.actual(path) is not None:
             return False
-        try:
-            self.make_folder(path.parent)
-            fd = open_beneath(self.fd, path.text, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        except FileExistsError:
-            return False
-        except OSError as error:
-            raise self._explained(error, path) from None
-        try:
-            os.fchmod(fd, 0o600)
-            write_all(fd, text.encode("utf-8"))
-            os.fsync(fd)
-        except OSError as error:
-            os.unlink(path.text, dir_fd=self.fd)  # half a document is worse than none
-            raise Damaged(f"{path}: cannot be written ({why(error)})") from None
-        finally:
-            os.close(fd)
-            self._named.clear()
-        return True
+        with as_damage(f"{path}: cannot be written"), suppress(FileExistsError):
+            self.fill(path.text, [text.encode("utf-8")], mode=0o600)
+            return True
+        return False
+
+    def fill(
+        self, path: str, pieces: Iterable[bytes], *, mode: int, mtime: int | None = None, sync: bool = True
+    ) -> None:
+        """Makes a file where none is, and the folders above it; with `sync`, on the disk. Raises OSError."""
+        self.make_folder(path.rpartition("/")[0])
+        with held(open_beneath(self.fd, path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)) as fd:
+            try:
+                for piece in pieces:
+                    write_all(fd, piece)
+                give_mode(fd, mode)
+                if mtime is not None:
+                    os.utime(fd, (mtime, mtime))
+                if sync:
+                    os.fsync(fd)
+            except BaseException:
+                with suppress(OSError):
+                    os.unlink(path, dir_fd=self.fd)  # half a file is worse than none
+                raise
+            finally:
+                self._named.clear()
 
     def make_folder(self, folder: str) -> None:
         """Makes a folder and those above it as far as they are missing, durably and for their owner alone."""

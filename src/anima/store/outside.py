@@ -15,7 +15,7 @@ import secrets
 import shutil
 import stat
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -23,9 +23,9 @@ from pathlib import Path
 from typing import IO, Any, BinaryIO, Protocol
 
 from anima.errors import BadArguments, BadText, Damaged, MissingExtra, NoSuchHome, NotFound, Refused, printable
-from anima.store.folder import MACHINE, Folder, as_damage, give_mode, why, write_all
+from anima.store.folder import MACHINE, Folder, as_damage, give_mode, why
 from anima.store.lock import flock
-from anima.store.safe_open import held, open_beneath
+from anima.store.safe_open import held
 
 BLOCK = 1 << 20
 PART = re.compile(r"\.anima-[0-9a-f]{16}\.part\Z")  # a file that is being written
@@ -33,32 +33,17 @@ MAP = ".anima-export.json"  # beside an export: what stands elsewhere than in th
 _NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)  # of file systems without second names
 
 
-class Crate:
-    """A folder that is being filled beside the place where it will stand."""
-
-    def __init__(self, place: Path) -> None:
-        self.store = Folder(place)
-
-    def put(self, path: str, pieces: Iterable[bytes], *, mode: int) -> None:
-        """Writes one file. Raises OSError when the disk will not take it."""
-        self.store.make_folder(path.rpartition("/")[0])
-        with held(open_beneath(self.store.fd, path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)) as fd:
-            for piece in pieces:
-                write_all(fd, piece)
-            give_mode(fd, private(mode))
-
-
 @contextmanager
-def exported_folder(target: Path) -> Iterator[Crate]:
-    """A folder that gets its name once it is filled and durable. Raises Refused when something stands there."""
+def exported_folder(target: Path) -> Iterator[Folder]:
+    """A folder to `fill` that gets its name once all of it is durable. Raises Refused when something stands there."""
     place = _checked(target, folder=True)
     temp = place.with_name(f".{place.name[:200]}.{secrets.token_hex(4)}.part")
     with _explained(place):
         os.mkdir(temp, 0o700)
         try:
             give_mode(temp, 0o700)
-            with closing((crate := Crate(temp)).store):
-                yield crate
+            with closing(Folder(temp)) as folder:
+                yield folder
             os.sync()  # once for all files, rather than once a file
             os.rename(temp, place)
             sync_folder(place.parent)

@@ -20,7 +20,7 @@ from anima.ledger import FORMAT, Key, Ledger, Record
 from anima.ledger.views import Provenance
 from anima.model import Answer, DocPath
 from anima.store import Batch, Mend, Note, Rules, Written, never_whole
-from anima.store.batch import Batches, Steps
+from anima.store.batch import Batches
 from anima.store.edits import Heads, held_a_text, late_note
 from anima.store.folder import Folder, is_restoring
 from anima.store.lock import PATIENCE
@@ -45,16 +45,15 @@ class FolderStore:
         self.name, self.identity = folder.root, folder.identity
         self.machine = self.state = Machine(folder)
         self.lock, self.noted = self.machine.lock.hold, Heads(rules.head)
-        self._steps = Steps(folder, self.machine)
         self._batches = Batches(
             folder,
-            self._steps,
+            self.machine,
             ledger=lambda: self.ledger,
             provenance=lambda: self.provenance,
             is_closed=rules.is_closed,
             keep_torn=self._keep_torn,
         )
-        self.bring, self.sweep, self.recover = self._steps.bring, self._steps.sweep, self._batches.settle
+        self.bring, self.sweep, self.recover = self._batches.steps.bring, self.machine.sweep, self._batches.settle
         self.whole = FolderWhole(folder, self.machine)
         self._ledger: Ledger | None = None
         self._view: Provenance | None = None
@@ -243,7 +242,7 @@ class FolderStore:
             self._anchored = (head, _newest_anchor(history))
 
     def check_writable(self, path: DocPath) -> None:
-        self._steps.look(path, whole=False)
+        self._batches.steps.look(path, whole=False)
 
     # -- history --------------------------------------------------------------------------------------------------------
 

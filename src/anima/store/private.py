@@ -1,11 +1,12 @@
-"""The machine's own folder in a home, `.anima/`: ledger, key, lock, waiting proposals, staged texts; and the files there
-that are to take the place of a home's own.
+"""The machine's own folder in a home, `.anima/`: ledger, key, lock, waiting proposals, staged texts; the journal of files
+there that take the place of a home's own; and which names a home's own files have.
 
 Promise: made on the first write, 0700 with 0600 files whatever the umask; every replace is atomic and durable; nothing
 here follows a link. No document path can reach it (DocPath refuses a leading dot). In a swap all files are put in place
 or none: they stand on the disk before a journal says so; from the journal on the new home is the one that counts, and
 whoever opens the home or takes its lock goes on where it stopped. Homes that were open meanwhile are told: their next
-write is refused. Not here: what the files mean; which ones are swapped (backup).
+write is refused. A name that leads out of a home, or that only this machine gives, is refused.
+Not here: what the files mean; which ones there are (whole), and which are swapped (backup).
 """
 
 from __future__ import annotations
@@ -17,15 +18,14 @@ import re
 import secrets
 import shutil
 import stat
-from collections.abc import Iterable
-from contextlib import AbstractContextManager, closing, suppress
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, suppress
 from functools import partial
 from typing import NamedTuple
 
-from anima.errors import BadInput, Damaged, HomeBusy, Refused
-from anima.model import File
-from anima.store.census import folders_above, refusal, survey
-from anima.store.folder import MACHINE, RESTORED, Folder, Unconfirmed, as_damage, is_restoring, read_range, write_all
+from anima.errors import BadInput, BadPath, Damaged, HomeBusy, Refused, printable
+from anima.model import MAX_PATH, DocPath, File, fold
+from anima.store.folder import MACHINE, RESTORED, Folder, as_damage, give_mode, is_restoring, read_range, write_all
 from anima.store.folder import STAGE as STAGE
 from anima.store.lock import HomeLock, flock, patiently
 from anima.store.safe_open import held, open_beneath, open_folder, regular
@@ -36,10 +36,17 @@ ASIDE = "aside"  # beneath the folder: whatever was taken out of its place, by a
 TORN = f"{ASIDE}/torn"
 MAX_BYTES = 256 * 2**20  # of one small file; a proposal holds a few documents at most
 JOURNAL, LOG, AREA = "restoring", "restored", "restore"
-_TREE = "home"  # beneath the area
-_DERIVED = tuple(
-    f"{name}{end}" for name in ("index.sqlite", "talks.sqlite") for end in ("", "-wal", "-shm", "-journal")
-)
+TREE = "home"  # beneath the area
+GIT, BARE = ".git", f"{MACHINE}/history.git"
+REPOSITORIES = {f"{GIT}/": False, f"{BARE}/": True}  # and whether it is bare
+MACHINERY = (f"{MACHINE}/", f"{GIT}/")
+LATEST = 0o77777777777  # the last second that a plain header of tar can name
+_DERIVED = (f"{MACHINE}/index.sqlite", f"{MACHINE}/talks.sqlite")
+# What is derived, or is this machine's own: locks, staged texts, the archives themselves, what a restore is doing.
+_OWN = "lock index.lock dreaming mending snapshots restore restoring restored looked .gitignore"
+_PASSING = frozenset([STAGE, *(f"{MACHINE}/{name}" for name in _OWN.split())])
+_GIT_OWN = "anima.lock anima.new anima.paths HEAD.lock index.lock packed-refs.lock config.lock refs/heads/main.lock"
+_GIT_LOCKS = frozenset(f"{place}/{name}" for place in (GIT, BARE) for name in _GIT_OWN.split())
 _MOST_LOG = 1000  # lines of the record of restores
 _PATIENCE = 5.0
 _STAGED = re.compile(rf"{re.escape(STAGE)}/[0-9a-f]{{16}}")
@@ -282,7 +289,7 @@ class FileLog:
 # -- other files in the place of a home's -----------------------------------------------------------------------------------
 
 
-class _Journal(NamedTuple):
+class Journal(NamedTuple):
     """All that a swap does: puts are of a staged file, beneath the area, to its place; touches give a file whose bytes are
     right already its mode and second. `said` is its line in the record of restores."""
 
@@ -292,82 +299,10 @@ class _Journal(NamedTuple):
     said: str
 
 
-def _clear_area(store: Folder) -> None:
+def clear_area(store: Folder) -> None:
     """An area without what an interrupted swap left there. Raises Damaged."""
     with as_damage("what an earlier restore left cannot be removed"), suppress(FileNotFoundError):
         shutil.rmtree(f"{MACHINE}/{AREA}", dir_fd=store.fd)
-
-
-def staged_in(store: Folder) -> str:
-    """Where what is staged lies, each file beneath its own path."""
-    return f"{store.root}/{MACHINE}/{AREA}/{_TREE}"
-
-
-class Swap:
-    """Files that stand ready, beside the home, to take the place of its own. Whoever calls holds the home lock."""
-
-    def __init__(self, machine: Machine) -> None:
-        self._machine, self._store = machine, machine.store
-        self._touches: list[tuple[str, int, int]] = []
-        _clear_area(self._store)
-
-    def stage(self, path: str, pieces: Iterable[bytes], *, mode: int, mtime: int) -> None:
-        """Puts a file there, whole and on the disk, with the mode and second it will have. Raises Damaged."""
-        staged = f"{MACHINE}/{AREA}/{_TREE}/{path}"
-        self._store.make_folder(staged.rpartition("/")[0])
-        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL
-        with as_damage("the snapshot cannot be unpacked"), held(open_beneath(self._store.fd, staged, flags)) as fd:
-            for piece in pieces:
-                write_all(fd, piece)
-            _dress(fd, mode, mtime)
-            os.fsync(fd)
-
-    def restamp(self, path: str, *, mode: int, mtime: int) -> None:
-        """Gives a file of the home, whose bytes are right already, its mode and second."""
-        self._touches.append((path, mode, mtime))
-
-    def begin(self, puts: Iterable[str], gone: Iterable[str], said: str) -> None:
-        """From here on these files count in place of the home's own, and those that are `gone` no more."""
-        machine, moves = self._machine, tuple((f"{_TREE}/{path}", path) for path in puts)
-        with as_damage("the snapshot cannot be unpacked"):
-            for folder in {staged.rpartition("/")[0] for staged, _ in moves}:
-                machine.sync_folder(f"{MACHINE}/{AREA}/{folder}")
-        journal = _Journal(moves, tuple(gone), tuple(self._touches), said)
-        body = json.dumps(journal._asdict(), ensure_ascii=True).encode()
-        try:
-            machine.put(JOURNAL, json.dumps({"sha256": hashlib.sha256(body).hexdigest()}).encode() + b"\n" + body)
-        except Damaged:
-            machine.remove(JOURNAL)  # it may stand, but not for sure on the disk
-            raise
-        except KeyboardInterrupt:
-            if machine.get(JOURNAL) is None:
-                raise
-        try:
-            carry_on(machine)
-        except (Damaged, KeyboardInterrupt):  # whoever stops it now would be told that nothing was done
-            try:
-                carry_on(machine)
-            except Damaged as error:
-                said = f"{error}; it is finished when the home is next opened"
-                raise Unconfirmed(said, hint=error.hint) from None
-
-    def survey(self) -> dict[str, tuple[File, int]]:
-        """What is staged, read and hashed, with its time."""
-        with closing(Folder(staged_in(self._store))) as folder:
-            return survey(folder)
-
-    def drop(self) -> None:
-        """Forgets what is staged, unless it counts already."""
-        if not is_restoring(self._store):
-            _clear_area(self._store)
-
-
-def _dress(fd: int, mode: int, mtime: int) -> None:
-    os.fchmod(fd, mode)
-    os.utime(fd, (mtime, mtime))
-
-
-# -- the journal ------------------------------------------------------------------------------------------------------------
 
 
 def carry_on(machine: Machine) -> None:
@@ -381,23 +316,24 @@ def carry_on(machine: Machine) -> None:
         for path, mode, mtime in swap.touches:
             with suppress(FileNotFoundError), regular(store.fd, path) as (fd, found):
                 if int(found.st_mtime) != mtime or found.st_mode & 0o777 != mode:
-                    _dress(fd, mode, mtime)
+                    give_mode(fd, mode)
+                    os.utime(fd, (mtime, mtime))
         for folder in sorted(folders | {path.rpartition("/")[0] for path in swap.gone}):
             _sync(machine, folder)
         _drop_derived(machine)
         _log(machine, swap.said)
         machine.remove(JOURNAL)
     with suppress(Damaged):  # all is done; else the next restore clears it
-        _clear_area(store)
+        clear_area(store)
 
 
-def _loaded(raw: bytes) -> _Journal:
+def _loaded(raw: bytes) -> Journal:
     try:
         head, _, body = raw.partition(b"\n")
         if json.loads(head)["sha256"] != hashlib.sha256(body).hexdigest():
             raise ValueError("it is not what was written")
         found = json.loads(body)
-        swap = _Journal(
+        swap = Journal(
             tuple((staged, path) for staged, path in found["puts"]),
             tuple(found["gone"]),
             tuple((path, mode, mtime) for path, mode, mtime in found["touches"]),
@@ -460,7 +396,7 @@ def _drop_derived(machine: Machine) -> None:
     with held(machine.own(f"{MACHINE}/index.lock", os.O_RDWR | os.O_CREAT)) as fd:
         with suppress(HomeBusy):
             patiently(partial(flock, fd), _PATIENCE, str)
-        for path in (f"{MACHINE}/{name}" for name in _DERIVED):
+        for path in (f"{name}{end}" for name in _DERIVED for end in ("", "-wal", "-shm", "-journal")):
             with suppress(FileNotFoundError):
                 machine.unlink(path, sync=False)
 
@@ -479,3 +415,82 @@ def _short(path: str) -> str:
 
 def _usable(name: str) -> AbstractContextManager[None]:
     return as_damage(f"{_short(name)} cannot be used", "; nothing was changed")
+
+
+# -- names ------------------------------------------------------------------------------------------------------------------
+
+
+def path_of_state(name: str) -> str:
+    """Where a small thing of the machine's own stands in an archive."""
+    return f"{MACHINE}/{name}"
+
+
+def check_names(files: Iterable[File]) -> None:
+    """Names that stay inside a home and apart from each other, in order. Raises Refused."""
+    before, apart = "", Apart()
+    for file in files:
+        name = printable(file.path)
+        why = ""
+        if refused := refusal(file.path):
+            why = f"the snapshot holds {name}, which is refused: {refused}"
+        elif file.path <= before:
+            why = f"the snapshot names {name} twice, or out of order"
+        elif file.mode != own_mode(file.path, file.mode):
+            why = f"the snapshot gives {name} a mode no home has"
+        elif not apart.take(file.path):
+            why = f"two names in the snapshot are one to a home: {name}"
+        if why:
+            raise Refused(f"{why}; nothing was written", rule="archive")
+        before = file.path
+
+
+class Apart:
+    """Names that no file system takes for one another, nor for a folder on the way to one of them."""
+
+    def __init__(self) -> None:
+        self._files: set[str] = set()
+        self._folders: set[str] = set()
+
+    def take(self, path: str) -> bool:
+        """Whether a name is free; it is taken then."""
+        key = path if path.startswith(MACHINERY) else fold(path)
+        above = list(folders_above(key))
+        if key in self._files or key in self._folders or not self._files.isdisjoint(above):
+            return False
+        self._files.add(key)
+        self._folders.update(above)
+        return True
+
+
+def folders_above(path: str) -> Iterator[str]:
+    while "/" in path:
+        path = path.rpartition("/")[0]
+        yield path
+
+
+def refusal(path: str) -> str:
+    """Why a path can be none of a home's files; "" for one that can. Hidden names are allowed, unlike in a DocPath."""
+    parts = path.split("/")
+    if not path or len(path) > MAX_PATH or any(part in ("", ".", "..") for part in parts):
+        return "it does not lie inside a home"
+    if parts[0] in (GIT, MACHINE) and len(parts) > 1:
+        if not path.isprintable() or "\\" in path or any(fold(part) in (GIT, MACHINE) for part in parts[1:]):
+            return "it is no name anima gives"
+        return "it is a file of this machine's own" if is_passing(path) else ""
+    if any(fold(part) in (GIT, MACHINE) for part in parts):
+        return "it belongs to a repository"
+    try:
+        DocPath.parse("/".join("_" + part.lstrip(".") if part.startswith(".") else part for part in parts))
+    except BadPath as error:
+        return error.why
+    return ""
+
+
+def is_passing(path: str) -> bool:
+    """Whether a file of `.anima` or `.git` is derived, a lock, or this machine's own."""
+    return path in _GIT_LOCKS or path.startswith(_DERIVED) or not _PASSING.isdisjoint([path, *folders_above(path)])
+
+
+def own_mode(path: str, mode: int) -> int:
+    """The mode a file is restored with: its owner may read and write it, and nobody else write."""
+    return 0o600 if path.startswith(f"{MACHINE}/") else 0o600 | (mode & 0o755)

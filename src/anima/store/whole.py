@@ -1,12 +1,14 @@
 """A home in a folder as a heap of files: counted, read, replaced, swapped for others; whosever they are.
 
-Promise: links are not followed, and nothing outside the home is reached; a file is replaced atomically and keeps its
-mode. Needs no ledger and no configuration, so a broken home can be kept and restored too. Documents have their own
+Promise: links are named and not followed, and nothing outside the home is reached; a file is replaced atomically and keeps
+its mode. Needs no ledger and no configuration, so a broken home can be kept and restored too. Documents have their own
 road. Not here: the archive a home is packed into (backup), and what is taken out of a file (forget).
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 import os
 import re
 import shutil
@@ -17,17 +19,36 @@ from pathlib import Path
 from typing import BinaryIO
 
 from anima.errors import Damaged, Refused, printable
-from anima.model import File, FoundFile
+from anima.model import File, FoundFile, fold
 from anima.store import Note
-from anima.store import census as censuses
-from anima.store.census import BARE, GIT, Reasons, folders_above
-from anima.store.folder import MACHINE, Folder, as_damage, is_restoring
-from anima.store.private import ASIDE, Machine, Swap, staged_in
-from anima.store.safe_open import open_regular
+from anima.store.folder import MACHINE, Folder, Unconfirmed, as_damage, is_restoring
+from anima.store.private import (
+    AREA,
+    ASIDE,
+    BARE,
+    GIT,
+    JOURNAL,
+    LATEST,
+    TREE,
+    Apart,
+    Journal,
+    Machine,
+    carry_on,
+    clear_area,
+    folders_above,
+    is_passing,
+    own_mode,
+    refusal,
+)
+from anima.store.safe_open import open_regular, stat_at
 
 _REPOSITORY = re.compile(rf"{re.escape(MACHINE)}/{ASIDE}/[^/]+/repository[^/]*/")
 _OBJECTS = (f"{GIT}/objects/", f"{BARE}/objects/")
 MAX_BYTES = 256 * 2**20  # of a file that is looked through
+OWN_MARK = "anima"  # a repository with a file of that name in it is ours
+_LINK = "it is a link, and links are not followed inside a home"
+_UNREADABLE = "the system does not let us read it"
+Reasons = list[tuple[str, str]]  # (path, why)
 _NO_TEXT = tuple(f"{MACHINE}/{name}" for name in ("key", "index.lock", "forgotten"))
 
 
@@ -77,10 +98,10 @@ class FolderWhole:
     # -- the home's own files -------------------------------------------------------------------------------------------
 
     def census(self) -> tuple[list[FoundFile], Reasons]:
-        return censuses.census(self._folder)
+        return census(self._folder)
 
     def survey(self) -> dict[str, tuple[File, int]]:
-        return censuses.survey(self._folder)
+        return survey(self._folder)
 
     @contextmanager
     def open(self, path: str) -> Iterator[tuple[BinaryIO, int]]:
@@ -108,18 +129,6 @@ class FolderWhole:
             swap.drop()
             raise
 
-    def rewrite_staged(
-        self, clean: Callable[[str, bytes], bytes | None], message: Callable[[str], str], note: Note
-    ) -> None:
-        """Rewrites the history among what is staged, if there is one, and makes all of it durable."""
-        from anima.store.git import History
-
-        for place in (f"{staged_in(self._folder)}/{name}" for name in (GIT, BARE)):
-            if os.path.isfile(f"{place}/{censuses.OWN_MARK}"):
-                with closing(History.open(place)) as history:
-                    history.rewrite(clean, message, note)
-        os.sync()
-
     def is_swapping(self) -> bool:
         """Whether other files count already, though not all are in their place."""
         return is_restoring(self._folder)
@@ -127,7 +136,7 @@ class FolderWhole:
     def drop_staged(self) -> None:
         """Forgets what an interrupted restore had unpacked."""
         if self._folder.stat(f"{MACHINE}/restore") is not None:
-            Swap(self._machine)
+            clear_area(self._folder)
 
     def check_space(self, sizes: Iterable[int]) -> None:
         need = sum(size + 4096 for size in sizes)
@@ -174,7 +183,7 @@ class FolderWhole:
 
     @property
     def has_own_git(self) -> bool:
-        return self._folder.stat(f"{GIT}/{censuses.OWN_MARK}") is not None
+        return self._folder.stat(f"{GIT}/{OWN_MARK}") is not None
 
     @property
     def has_foreign_git(self) -> bool:
@@ -224,3 +233,148 @@ def _in_the_way(path: str) -> Refused:
         rule="in-the-way",
         hint="move it away and restore again",
     )
+
+
+class Swap:
+    """Files that stand ready, beside the home, to take the place of its own. Whoever calls holds the home lock."""
+
+    def __init__(self, machine: Machine) -> None:
+        self._machine, self._store = machine, machine.store
+        self._touches: list[tuple[str, int, int]] = []
+        self.place = f"{self._store.root}/{MACHINE}/{AREA}/{TREE}"
+        clear_area(self._store)
+
+    def stage(self, path: str, pieces: Iterable[bytes], *, mode: int, mtime: int) -> None:
+        """Puts a file there, whole and on the disk, with the mode and second it will have. Raises Damaged."""
+        with as_damage("the snapshot cannot be unpacked"):
+            self._store.fill(f"{MACHINE}/{AREA}/{TREE}/{path}", pieces, mode=mode, mtime=mtime)
+
+    def restamp(self, path: str, *, mode: int, mtime: int) -> None:
+        """Gives a file of the home, whose bytes are right already, its mode and second."""
+        self._touches.append((path, mode, mtime))
+
+    def begin(self, puts: Iterable[str], gone: Iterable[str], said: str) -> None:
+        """From here on these files count in place of the home's own, and those that are `gone` no more."""
+        machine, moves = self._machine, tuple((f"{TREE}/{path}", path) for path in puts)
+        with as_damage("the snapshot cannot be unpacked"):
+            for folder in {staged.rpartition("/")[0] for staged, _ in moves}:
+                machine.sync_folder(f"{MACHINE}/{AREA}/{folder}")
+        journal = Journal(moves, tuple(gone), tuple(self._touches), said)
+        body = json.dumps(journal._asdict(), ensure_ascii=True).encode()
+        try:
+            machine.put(JOURNAL, json.dumps({"sha256": hashlib.sha256(body).hexdigest()}).encode() + b"\n" + body)
+        except Damaged:
+            machine.remove(JOURNAL)  # it may stand, but not for sure on the disk
+            raise
+        except KeyboardInterrupt:
+            if machine.get(JOURNAL) is None:
+                raise
+        try:
+            carry_on(machine)
+        except (Damaged, KeyboardInterrupt):  # whoever stops it now would be told that nothing was done
+            try:
+                carry_on(machine)
+            except Damaged as error:
+                said = f"{error}; it is finished when the home is next opened"
+                raise Unconfirmed(said, hint=error.hint) from None
+
+    def drop(self) -> None:
+        """Forgets what is staged, unless it counts already."""
+        if not is_restoring(self._store):
+            clear_area(self._store)
+
+
+def rewrite_staged(
+    place: str, clean: Callable[[str, bytes], bytes | None], message: Callable[[str], str], note: Note
+) -> dict[str, tuple[File, int]]:
+    """Rewrites the history among files that are staged, if there is one, and makes all of them durable; gives what stands
+    there then."""
+    from anima.store.git import History
+
+    for repository in (f"{place}/{name}" for name in (GIT, BARE)):
+        if os.path.isfile(f"{repository}/{OWN_MARK}"):
+            with closing(History.open(repository)) as history:
+                history.rewrite(clean, message, note)
+    os.sync()
+    with closing(Folder(place)) as folder:
+        return survey(folder)
+
+
+# -- the files that are a home's own ----------------------------------------------------------------------------------------
+
+
+def census(store: Folder) -> tuple[list[FoundFile], Reasons]:
+    """Every file of a folder that is the home's own, in order, and what is left out with the reason: links, and of two
+    names that are one to a home the second.
+
+    Raises Damaged where the disk does not tell: what is not seen would be missing, and a restore would remove it.
+    """
+    with as_damage("the home cannot be read", "; nothing was changed"):
+        return _counted(store)
+
+
+def _counted(store: Folder) -> tuple[list[FoundFile], Reasons]:
+    found: list[FoundFile] = []
+    left: Reasons = []
+    own = stat_at(f"{GIT}/{OWN_MARK}", store.fd) is not None
+
+    def closed(error: OSError) -> None:
+        if isinstance(error, PermissionError):
+            left.append((printable(str(error.filename), 1000), _UNREADABLE))
+        elif not isinstance(error, FileNotFoundError):
+            raise error
+
+    for folder, folders, names, fd in os.fwalk(".", dir_fd=store.fd, follow_symlinks=False, onerror=closed):
+        inside = "" if folder == "." else f"{os.path.normpath(folder)}/"
+        entered = []
+        for name in sorted([*folders, *names]):
+            path = inside + name
+            if (why := _left_out(path, own)) == "" or (seen := stat_at(name, fd)) is None:
+                continue  # nobody misses it, or it vanished while we looked
+            if why is None and stat.S_ISDIR(seen.st_mode):
+                entered.append(name)
+                continue
+            why = why or (_LINK if stat.S_ISLNK(seen.st_mode) else "")
+            why = why or ("" if stat.S_ISREG(seen.st_mode) else "it is not a regular file") or refusal(path)
+            if why:
+                left.append((printable(path, 1000), why))
+            else:
+                mtime = min(max(int(seen.st_mtime), 0), LATEST)
+                found.append(FoundFile(path, seen.st_size, own_mode(path, stat.S_IMODE(seen.st_mode)), mtime))
+        folders[:] = entered
+    apart, kept = Apart(), []
+    for each in sorted(found):
+        if apart.take(each.path):
+            kept.append(each)
+        else:
+            left.append((each.path, "another file has the same name to us"))
+    return kept, sorted(left)
+
+
+def _left_out(path: str, own: bool) -> str | None:
+    """None for what is looked at, "" for what nobody misses, else why it is left out."""
+    if is_passing(path):
+        return ""
+    parts = path.split("/")
+    if path == GIT:
+        return None if own else "a git repository that is not anima's"
+    if (own and parts[0].startswith(".git.")) or path.startswith(f"{BARE}."):
+        return "a history that a repair set aside"
+    if any(fold(part) in (GIT, MACHINE) for part in parts[1:]) or (
+        fold(parts[0]) in (GIT, MACHINE) and parts[0] not in (GIT, MACHINE)
+    ):
+        return "a repository of its own"
+    return None
+
+
+def survey(store: Folder) -> dict[str, tuple[File, int]]:
+    """Every file that is the home's own, read and hashed, with its time."""
+    seen: dict[str, tuple[File, int]] = {}
+    for found in census(store)[0]:
+        with as_damage(f"{printable(found.path)} cannot be read", "; nothing was changed"):
+            with suppress(FileNotFoundError, PermissionError):
+                fd, now = open_regular(store.fd, found.path)
+                with open(fd, "rb") as source:
+                    digest = hashlib.file_digest(source, "sha256").hexdigest()
+                seen[found.path] = (File(found.path, now.st_size, digest, found.mode), found.mtime)
+    return seen

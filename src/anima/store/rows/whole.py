@@ -13,7 +13,7 @@ import io
 import os
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, BinaryIO
@@ -21,14 +21,12 @@ from typing import TYPE_CHECKING, BinaryIO
 import pygit2
 
 from anima.model import File, FoundFile
-from anima.store import Note
-from anima.store import census as censuses
-from anima.store.census import BARE, GIT, LATEST
 from anima.store.folder import MACHINE, Folder
 from anima.store.git import History
-from anima.store.private import ASIDE
+from anima.store.private import ASIDE, BARE, GIT, LATEST, own_mode, refusal
 from anima.store.rows.files import RowState, key_of
 from anima.store.rows.history import RowHistory
+from anima.store.whole import OWN_MARK, census
 
 if TYPE_CHECKING:
     from anima.store.rows.store import RowStore
@@ -44,7 +42,6 @@ class RowWhole:
 
     def __init__(self, store: RowStore) -> None:
         self._store, self._files = store, store.files
-        self._staged = ""
         self._repository: tuple[str, str] | None = None  # the head of history, and where it stands as a repository
 
     @property
@@ -81,14 +78,14 @@ class RowWhole:
 
     def census(self) -> tuple[list[FoundFile], list[tuple[str, str]]]:
         found = [
-            FoundFile(row.path, row.size, censuses.own_mode(row.path, row.mode), min(int(row.time.timestamp()), LATEST))
+            FoundFile(row.path, row.size, own_mode(row.path, row.mode), min(int(row.time.timestamp()), LATEST))
             for row in self._files.beneath("")
-            if not censuses.refusal(row.path)
+            if not refusal(row.path)
         ]
         found += [FoundFile(path, len(self.read(path) or b""), 0o600, 0) for path in (KEY, LEDGER) if self.read(path)]
         if (place := self._as_repository()) is not None:
             with closing(Folder(place)) as folder:
-                found += [each._replace(mtime=0) for each in censuses.census(folder)[0]]
+                found += [each._replace(mtime=0) for each in census(folder)[0]]
         return sorted(found), []
 
     def survey(self) -> Seen:
@@ -189,27 +186,18 @@ class RowWhole:
     @contextmanager
     def swapping(self) -> Iterator[RowSwap]:
         with tempfile.TemporaryDirectory(prefix="anima-") as place:
-            self._staged = place
             yield RowSwap(self._store, place, self._as_repository())
-
-    def rewrite_staged(
-        self, clean: Callable[[str, bytes], bytes | None], message: Callable[[str], str], note: Note
-    ) -> None:
-        for place in (f"{self._staged}/{name}" for name in (GIT, BARE)):
-            if os.path.isfile(f"{place}/{censuses.OWN_MARK}"):
-                with closing(History.open(place)) as history:
-                    history.rewrite(clean, message, note)
 
 
 class RowSwap:
     """Files that stand ready in a folder of this machine, to take the place of a home's in one transaction."""
 
     def __init__(self, store: RowStore, place: str, repository: str | None) -> None:
-        self._store, self._place, self._repository = store, place, repository
+        self._store, self.place, self._repository = store, place, repository
         self._stamps: list[dict[str, object]] = []
 
     def stage(self, path: str, pieces: Iterable[bytes], *, mode: int, mtime: int) -> None:
-        target = f"{self._place}/{path}"
+        target = f"{self.place}/{path}"
         os.makedirs(os.path.dirname(target), exist_ok=True)
         with open(target, "wb") as file:
             for piece in pieces:
@@ -219,10 +207,6 @@ class RowSwap:
 
     def restamp(self, path: str, *, mode: int, mtime: int) -> None:
         self._stamps.append({"key": key_of(path), "mode": mode, "time": datetime.fromtimestamp(mtime, UTC)})
-
-    def survey(self) -> Seen:
-        with closing(Folder(self._place)) as folder:
-            return censuses.survey(folder)
 
     def begin(self, puts: Iterable[str], gone: Iterable[str], said: str) -> None:
         store, files, puts, gone = self._store, self._store.files, tuple(puts), tuple(gone)
@@ -244,11 +228,11 @@ class RowSwap:
             store.state.put("restored", (store.state.get("restored") or b"") + said.encode() + b"\n")
 
     def _bytes(self, path: str) -> bytes:
-        with open(f"{self._place}/{path}", "rb") as file:
+        with open(f"{self.place}/{path}", "rb") as file:
             return file.read()
 
     def _put(self, path: str) -> None:
-        found = os.stat(f"{self._place}/{path}")
+        found = os.stat(f"{self.place}/{path}")
         version = None if path.startswith(f"{MACHINE}/") else self._store.next_version()
         moment = datetime.fromtimestamp(found.st_mtime, UTC)
         self._store.files.put(path, self._bytes(path), version=version, mode=found.st_mode & 0o777, time=moment)
@@ -260,11 +244,11 @@ class RowSwap:
             for folder, _, names in os.walk(held) if os.path.isdir(held) else ():
                 for name in names:
                     path = os.path.relpath(f"{folder}/{name}", self._repository)
-                    if path not in gone and not os.path.exists(f"{self._place}/{path}"):
-                        os.makedirs(os.path.dirname(f"{self._place}/{path}"), exist_ok=True)
-                        shutil.copyfile(f"{folder}/{name}", f"{self._place}/{path}")
-            if os.path.isfile(f"{self._place}/{top}/{censuses.OWN_MARK}"):
-                self._store.put_history(from_git(f"{self._place}/{top}"))
+                    if path not in gone and not os.path.exists(f"{self.place}/{path}"):
+                        os.makedirs(os.path.dirname(f"{self.place}/{path}"), exist_ok=True)
+                        shutil.copyfile(f"{folder}/{name}", f"{self.place}/{path}")
+            if os.path.isfile(f"{self.place}/{top}/{OWN_MARK}"):
+                self._store.put_history(from_git(f"{self.place}/{top}"))
                 return
         self._store.put_history(())
 
