@@ -34,6 +34,7 @@ __all__ = ["History", "Note", "Revision", "blob_id", "problems_at"]
 _MINUTE = 60.0  # seconds; a git command of a person holds its locks for less
 
 _Files = Mapping[tuple[bytes, ...], bytes | None]  # by the parts of their paths
+Change = tuple[str, bytes, bytes, Mapping[str, bytes | None]]  # a revision: id, person, message, changed files
 Clean = Callable[[str, bytes], bytes | None]
 
 
@@ -78,8 +79,7 @@ class History(Repository):
 
         Returns its id, or None where nothing differs. An empty mapping makes a commit that only says its note.
         """
-        parted = {tuple(part.encode() for part in DocPath.parse(path).parts): data for path, data in files.items()}
-        person = person_of(note)
+        parted, person = _parted({DocPath.parse(path).text: data for path, data in files.items()}), person_of(note)
         with self._guard():
             self._must_be_safe()
             for _ in range(5):
@@ -93,10 +93,7 @@ class History(Repository):
                 if grown == repo.NO_FILES:
                     self._put(ObjectType.TREE, b"")
                 message = message_of(note, [path for path, _, _ in self._changes(tree, grown)])
-                above = f"parent {head}\n" if head else ""
-                raw = b"tree %s\n%sauthor %s\ncommitter %s\n\n%s"
-                raw %= (grown.encode(), above.encode(), person, person, message.encode())
-                made = self._put(ObjectType.COMMIT, raw)
+                made = self._put_commit(grown, head, person, message.encode())
                 if self._point(made, old=head, person=person):
                     self._note_paths(made, head, tree, grown)
                     self._refresh_index(made)
@@ -108,6 +105,22 @@ class History(Repository):
         with self._guard():
             if (head := self._main()) is not None:
                 self._refresh_index(head)
+
+    def take_in(self, revisions: Iterable[Change]) -> None:
+        """Fills an empty history; the same revisions give the same bytes."""
+        with self._guard():
+            tree = head = None
+            for _, person, message, files in revisions:
+                tree = self._grow(tree, _parted(files))
+                head = self._put_commit(tree or self._put(ObjectType.TREE, b""), head, person, message)
+            if head is not None:
+                self._write(repo.BRANCH, f"{head}\n".encode())
+
+    def _put_commit(self, tree: str, parent: str | None, person: bytes, message: bytes) -> str:
+        above = f"tree {tree}\n" + (f"parent {parent}\n" if parent else "")
+        return self._put(
+            ObjectType.COMMIT, b"%sauthor %s\ncommitter %s\n\n%s" % (above.encode(), person, person, message)
+        )
 
     def _grow(self, tree: str | None, files: _Files) -> str | None:
         """The tree with these changes made, or None if nothing is left in it."""
@@ -190,6 +203,16 @@ class History(Repository):
                 for path, _, entry in self._changes(before.tree if before else None, commit.tree):
                     if (data := self._blob(entry)) is not None:
                         yield commit.id, path, data
+
+    def revisions(self) -> Iterator[Change]:
+        """Every revision, the oldest first, as `take_in` takes them."""
+        with self._reading():
+            before: str | None = None
+            for commit in list(self._line(self._main()))[::-1]:
+                changes = self._changes(before, commit.tree)
+                files = {path: self._blob(entry) for path, _, entry in changes if entry is None or is_file(entry)}
+                yield commit.id, commit.person, commit.raw.partition(b"\n\n")[2], files
+                before = commit.tree
 
     def objects(self) -> Iterator[tuple[str, bytes]]:
         with self._reading():
@@ -485,6 +508,10 @@ def problems_at(store: Folder, place: str) -> list[tuple[str, str]]:
             return history.problems()
     except (HomeError, OSError) as error:
         return [("damaged", str(error))]
+
+
+def _parted(files: Mapping[str, bytes | None]) -> _Files:
+    return {tuple(path.encode("utf-8", "surrogateescape").split(b"/")): data for path, data in files.items()}
 
 
 def _plain(path: str) -> bytes:

@@ -13,12 +13,10 @@ import io
 import os
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, BinaryIO
-
-import pygit2
 
 from anima.model import File, FoundFile
 from anima.store.folder import MACHINE, Folder
@@ -34,7 +32,6 @@ if TYPE_CHECKING:
 KEY, LEDGER = f"{MACHINE}/key", f"{MACHINE}/ledger.jsonl"
 _HISTORIES = (f"{GIT}/", f"{BARE}/")
 Seen = dict[str, tuple[File, int]]
-Change = tuple[str, bytes, bytes, Mapping[str, bytes | None]]  # a revision: id, person, message, changed files
 
 
 class RowWhole:
@@ -175,7 +172,10 @@ class RowWhole:
             place = self._store.scratch(f"{os.path.basename(top)}-{head}")
             if not os.path.isdir(place):  # the same bytes whoever makes it, and whole from the moment it has its name
                 made = tempfile.mkdtemp(dir=os.path.dirname(place))
-                to_git(history.revisions(), made, top)
+                os.makedirs(os.path.dirname(f"{made}/{top}"), exist_ok=True)
+                exclude = (f"{MACHINE}/", "/sessions/", ".*") if top == GIT else ()
+                with closing(History.create(f"{made}/{top}", bare=top != GIT, exclude=exclude)) as repository:
+                    repository.take_in(history.revisions())
                 with suppress(OSError):  # somebody was first
                     os.rename(made, place)
             self._repository = (head, place)
@@ -248,59 +248,7 @@ class RowSwap:
                         os.makedirs(os.path.dirname(f"{self.place}/{path}"), exist_ok=True)
                         shutil.copyfile(f"{folder}/{name}", f"{self.place}/{path}")
             if os.path.isfile(f"{self.place}/{top}/{OWN_MARK}"):
-                self._store.put_history(from_git(f"{self.place}/{top}"))
+                with closing(History.open(f"{self.place}/{top}")) as repository:
+                    self._store.put_history(repository.revisions())
                 return
         self._store.put_history(())
-
-
-# -- git ----------------------------------------------------------------------------------------------------------------------
-
-
-def to_git(revisions: Iterable[Change], folder: str, name: str) -> None:
-    """Writes a history as a repository of ours beneath a folder; the same revisions give the same bytes."""
-    os.makedirs(os.path.dirname(f"{folder}/{name}"), exist_ok=True)
-    exclude = (f"{MACHINE}/", "/sessions/", ".*") if name == GIT else ()
-    History.create(f"{folder}/{name}", bare=name != GIT, exclude=exclude).close()
-    repository, index, head = pygit2.Repository(f"{folder}/{name}"), pygit2.Index(), b""
-    for _, person, message, files in revisions:
-        for path, data in files.items():
-            if data is not None:
-                blob = repository.create_blob(data)
-                index.add(pygit2.IndexEntry(path, blob, pygit2.enums.FileMode.BLOB))
-            elif path in index:
-                index.remove(path)
-        above = b"parent %s\n" % head if head else b""
-        tree = str(index.write_tree(repository)).encode()
-        commit = b"tree %s\n%sauthor %s\ncommitter %s\n\n%s" % (tree, above, person, person, message)
-        head = str(repository.write(pygit2.enums.ObjectType.COMMIT, commit)).encode()
-    if head:
-        with open(f"{folder}/{name}/refs/heads/main", "wb") as file:
-            file.write(head + b"\n")
-    repository.free()
-
-
-def from_git(place: str) -> Iterator[Change]:
-    """Every revision of the branch main of a repository, the oldest first, as rows take them in."""
-    repository, held = pygit2.Repository(place), dict[str, str]()
-    if "refs/heads/main" not in repository.references:
-        return
-    head = repository.references["refs/heads/main"].target
-    order = pygit2.enums.SortMode.TOPOLOGICAL | pygit2.enums.SortMode.REVERSE
-    for commit in repository.walk(head, order):
-        tree = dict(_blobs(commit.tree, ""))
-        changed = {path for path in {*tree, *held} if tree.get(path) != held.get(path)}
-        files = {path: repository[tree[path]].read_raw() if path in tree else None for path in changed}
-        head_of, _, message = commit.read_raw().partition(b"\n\n")
-        person = next((line[7:] for line in head_of.split(b"\n") if line.startswith(b"author ")), b"")
-        yield str(commit.id), person, message, files
-        held = tree
-    repository.free()
-
-
-def _blobs(tree: pygit2.Tree, above: str) -> Iterator[tuple[str, str]]:
-    for entry in tree:
-        path = f"{above}{entry.name}"
-        if isinstance(entry, pygit2.Tree):
-            yield from _blobs(entry, f"{path}/")
-        else:
-            yield path, str(entry.id)
