@@ -20,9 +20,10 @@ from typing import BinaryIO, NamedTuple
 from anima.backup import archive
 from anima.backup.archive import Manifest, Progress
 from anima.errors import BadArguments, Damaged, HomeError, NotFound
-from anima.ledger import Key
+from anima.ledger import Key, parse
 from anima.site import Site
 from anima.store import Whole
+from anima.store.folder import as_damage
 from anima.store.outside import (
     ENDING,
     Shelf,
@@ -112,7 +113,7 @@ class Snapshots:
         """The folder an archive goes to, and its name if the owner chose one."""
         path = os.path.abspath(expanded(to))
         folder, name = (path, "") if to.endswith("/") or os.path.isdir(path) else os.path.split(path)
-        self.whole.check_outside(folder)
+        self.whole.outside(folder)
         if name and not name.endswith(_ENDINGS):
             raise BadArguments(
                 f"{to}: a snapshot's name ends in .tar.gz, or .tar.gz.age when it is sealed", hint="or name a folder"
@@ -128,9 +129,7 @@ class Snapshots:
         """Where this home's snapshots are kept. In a folder of the owner's each home has one of its own."""
         if not self._site.config.snapshot.dir:
             return self.whole.snapshots
-        folder = self.whole.resolved(self._site.config.snapshot.dir)
-        self.whole.check_outside(folder)
-        return os.path.join(folder, self._site.store.key.id[:16])
+        return os.path.join(self.whole.outside(self._site.config.snapshot.dir), self._site.store.key.id[:16])
 
     # -- looking --------------------------------------------------------------------------------------------------------
 
@@ -294,11 +293,8 @@ def packed(
     with whole.scratch() as body:
         with whole.lock():
             late()
-            try:
+            with as_damage("the snapshot cannot be written", "; nothing was changed"):
                 made = _pack(whole, dialect, agent, body, progress)
-            except OSError as error:
-                why = os.strerror(error.errno or 0)
-                raise Damaged(f"the snapshot cannot be written ({why}); nothing was changed") from None
         yield PackedHome(made, body, whole)
 
 
@@ -311,12 +307,8 @@ def _pack(whole: Whole, dialect: str, agent: str, body: BinaryIO, progress: Prog
         except Damaged:
             if tries == _TRIES - 1:
                 raise
-    try:
-        found = json.loads(whole.last_record())
-        tip = int(found["n"]), str(found["hash"])
-    except (ValueError, KeyError, TypeError, RecursionError):
-        tip = 0, ""
-    return Manifest(key.id[:16], dialect, agent, tip, files, left)
+    last = parse(whole.last_record().decode("latin-1"))
+    return Manifest(key.id[:16], dialect, agent, (last.n, last.hash) if last else (0, ""), files, left)
 
 
 def put(

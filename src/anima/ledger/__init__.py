@@ -32,13 +32,19 @@ ORIGINAL = "0" * 64  # what the first record names as the one before it
 _encode = json.JSONEncoder(sort_keys=True, separators=(",", ":"), ensure_ascii=True, allow_nan=False).encode
 
 
-class Log(Protocol):
-    """An append-only run of bytes, as the store gives it. Its errors are those of `anima.errors`."""
+class Readable(Protocol):
+    """Bytes that can be read anywhere."""
 
     def size(self) -> int: ...
 
-    def read(self, start: int, end: int | None = None) -> bytes:
-        """The bytes of a range, fewer where the log ends before it."""
+    def read(self, start: int, end: int) -> bytes:
+        """The bytes of a range, fewer where there are no more."""
+
+
+class Log(Readable, Protocol):
+    """An append-only run of bytes, as the store gives it. Its errors are those of `anima.errors`."""
+
+    def read(self, start: int, end: int | None = None) -> bytes: ...
 
     def append(self, data: bytes, *, sync: bool) -> None:
         """Add in one write; with `sync`, return only when it is on the disk."""
@@ -193,15 +199,6 @@ def parse(line: str) -> Record | None:
 
 BLOCK = 1 << 18
 MAX_LINE = 32 * 2**20
-
-
-class Readable(Protocol):
-    """Bytes that can be read anywhere."""
-
-    def size(self) -> int: ...
-
-    def read(self, start: int, end: int) -> bytes:
-        """The bytes of a range, fewer where there are no more."""
 
 
 def blocks(file: Readable, start: int = 0, end: int | None = None) -> Iterator[tuple[int, bytes]]:

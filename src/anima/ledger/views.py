@@ -295,15 +295,6 @@ def _wrong(record: Record | None, n: int, before: str, *, is_other: bool) -> tup
 # -- a new chain ----------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Renewed:
-    """The new ledger, and what it cost."""
-
-    data: bytes
-    carried: int
-    lost: int
-
-
 def renew(
     old: bytes,
     fault: Fault | None,
@@ -313,8 +304,8 @@ def renew(
     anchors: Iterable[tuple[int, str]],
     now: datetime,
     why: str,
-) -> Renewed:
-    """A whole ledger in the place of a damaged one.
+) -> tuple[bytes, int, int]:
+    """A whole ledger in the place of a damaged one; how many records were carried over, and how many are lost.
 
     `old_key` says which of its records are what was written, `key` seals the new one.
     """
@@ -343,7 +334,7 @@ def renew(
         record, line = sealed(n, t, kind, fields, prev=prev, key=key)
         made.append(line)
         prev = record.hash
-    return Renewed(data=b"".join(made), carried=len(found), lost=lost)
+    return b"".join(made), len(found), lost
 
 
 def _beginning(first: Record | None, key: Key, now: datetime) -> _Body:

@@ -8,12 +8,14 @@ Not here: whether a change may happen (gate), and what can be deleted and made a
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple, Protocol, Self
 
+from anima.errors import NoSuchSession, printable
 from anima.ledger import Readable
 from anima.model import Change, DocPath, Document, Entry, File, FoundFile, Verdict
 
@@ -118,9 +120,13 @@ class OpenFile(Protocol):
 
     def pieces(self) -> Iterator[bytes]: ...
 
-    def __enter__(self) -> Self: ...
+    def close(self) -> None: ...
 
-    def __exit__(self, kind: object, error: object, trace: object) -> None: ...
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
 
 
 class Documents(Protocol):
@@ -132,7 +138,9 @@ class Documents(Protocol):
     def raw(self, path: DocPath, *, most: int) -> bytes:
         """A file's bytes, for what is no text. Raises NoSuchDocument, or BadText when it has more than `most`."""
 
-    def exists(self, path: DocPath) -> bool: ...
+    def exists(self, path: DocPath) -> bool:
+        actual = self.actual(path)
+        return actual is not None and self.kind_of(actual) == "file"
 
     def actual(self, path: DocPath) -> str | None:
         """How this document's path is spelt in the store; None when it is not there."""
@@ -160,6 +168,9 @@ class Documents(Protocol):
 
     def kind_of(self, path: str) -> str | None:
         """What stands at a path as spelt in the store: file, folder, link or other; None for nothing."""
+
+    def is_folder(self, actual: str) -> bool:
+        return self.kind_of(actual) == "folder"
 
     def make_folder(self, folder: str) -> None:
         """Makes a folder that is to hold documents, where none stands."""
@@ -206,12 +217,8 @@ class LogState(NamedTuple):
 class OpenLog(Readable, Protocol):
     """One log that is open. Safe to share by threads; close it."""
 
-    @property
-    def id(self) -> str: ...
-
-    @property
-    def replaced(self) -> int:
-        """How often it was written anew by somebody while it was open."""
+    id: str
+    replaced: int  # how often it was written anew by somebody while it was open
 
     def state(self) -> LogState: ...
 
@@ -233,20 +240,36 @@ class OpenLog(Readable, Protocol):
 
     def close(self) -> None: ...
 
-    def __enter__(self) -> Self: ...
+    def __enter__(self) -> Self:
+        return self
 
-    def __exit__(self, *error: object) -> None: ...
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+
+# A log's id: a name that is one on every file system. It cannot end in `.log`, or a full log could be taken for a
+# context's file.
+ID = re.compile(
+    r"(?!(?i:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\.|\Z))(?!.*\.log\Z)[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,118}[A-Za-z0-9_-])?\Z"
+)
 
 
 class Logs(Protocol):
     """Append-only lines of one kind, a log for each id. Reading needs no lock; writers stand in one line."""
 
+    folder: str
+    suffix: str
+
     @property
     def name(self) -> str:
         """What tells these logs from others of the store."""
+        return f"{self.folder}/*{self.suffix}"
 
     def path_of(self, id: str) -> str:
         """A log's name for people. Raises NoSuchSession for an id that can be none."""
+        if not ID.match(id):
+            raise NoSuchSession(f"{printable(id)}: there is no such session")
+        return f"{self.folder}/{id}{self.suffix}"
 
     def versions(self) -> dict[str, str]:
         """The version of every log, by its id; cheap, so that thousands can be compared with what they were."""
@@ -337,8 +360,7 @@ class Whole(Protocol):
     def key(self) -> bytes: ...
     def lock(self) -> AbstractContextManager[None]: ...
     def last_record(self) -> bytes: ...
-    def resolved(self, path: str) -> str: ...
-    def check_outside(self, folder: str) -> None: ...
+    def outside(self, folder: str) -> str: ...
     def census(self) -> tuple[list[FoundFile], list[tuple[str, str]]]: ...
     def survey(self) -> dict[str, tuple[File, int]]: ...
     def open(self, path: str) -> AbstractContextManager[tuple[BinaryIO, int]]: ...
@@ -385,9 +407,6 @@ class Store(Protocol):
     @property
     def whole(self) -> Whole:
         """The home as a heap of files."""
-
-    def place_of(self, name: str) -> str:
-        """A small state's name for people."""
 
     def logs(self, folder: str, *, suffix: str = ".jsonl", mend: Mend = never_whole) -> Logs:
         """The logs of one folder whose names end so."""

@@ -323,22 +323,16 @@ class CheckedLedger:
         is_other = key is None or (begun_with is not None and begun_with.kind == "key")
         told, key = None if is_other else key, key or Key(machine.key())
         fault = self._verified(data, told).fault
-        made = renew(
-            data,
-            fault,
-            old_key=told,
-            key=key,
-            anchors=self._store.anchors(),
-            now=self._store.clock(),
-            why=why,
-        )
+        anchors, now = self._store.anchors(), self._store.clock()
+        made, carried, lost = renew(data, fault, old_key=told, key=key, anchors=anchors, now=now, why=why)
         place = free_place(self._store, LEDGER)
         if data:
             machine.put(place.removeprefix(f"{FOLDER}/"), data)
         with self._store.noted.renewing(self._store.whole.last_record):
-            machine.put(LEDGER, made.data)
-        lost = f"{made.lost:,} {'is' if made.lost == 1 else 'are'} lost"
-        said += f"a new chain begins; {made.carried:,} records were carried over, {lost}"
+            machine.put(LEDGER, made)
+        said += (
+            f"a new chain begins; {carried:,} records were carried over, {lost:,} {'is' if lost == 1 else 'are'} lost"
+        )
         said += f"; the damaged ledger is in {place}" if data else ""
         if is_other and machine.get(_FORGOTTEN) is not None:
             where = set_aside(self._store, f"{FOLDER}/{_FORGOTTEN}")

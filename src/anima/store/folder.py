@@ -22,6 +22,7 @@ from typing import Literal
 
 from anima.errors import BadPath, BadText, Damaged, NoSuchDocument, NoSuchHome, Refused, printable
 from anima.model import MAX_BYTES, DocPath, Document, Entry, fold
+from anima.store import Documents, OpenFile
 from anima.store.safe_open import ONLY_NAMED, held, open_beneath, open_folder, open_regular, regular
 
 Kind = Literal["file", "folder", "link", "other"]
@@ -56,7 +57,7 @@ def signature_of(found: os.stat_result) -> Signature:
     return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
 
 
-class Folder:
+class Folder(Documents):
     """The documents of one folder. Reading needs no lock and never changes anything on disk."""
 
     def __init__(self, root: str | Path) -> None:
@@ -153,13 +154,6 @@ class Folder:
             here = sum((each.st_dev, each.st_ino) == mark[:2] for _, each in self.walk())
             self._held_whole[mark] = here == found.st_nlink
         return self._held_whole[mark]
-
-    def exists(self, path: DocPath) -> bool:
-        actual = self.actual(path)
-        return actual is not None and self.kind_of(actual) == "file"
-
-    def is_folder(self, actual: str) -> bool:
-        return self.kind_of(actual) == "folder"
 
     def stat(self, actual: str) -> os.stat_result | None:
         """The stat of a path as it is spelt on disk, or None. A quick look that reads nothing."""
@@ -459,7 +453,7 @@ def as_damage(what: str, end: str = "", *, hint: str | None = None) -> Iterator[
         raise Damaged(f"{what} ({why(error)}){end}", hint=hint) from None
 
 
-class OpenedFile:
+class OpenedFile(OpenFile):
     """A file beneath a folder, as it stands now: its size, its mode and its bytes. What is appended meanwhile is not read."""
 
     def __init__(self, folder: Folder, actual: str) -> None:
@@ -470,10 +464,7 @@ class OpenedFile:
             raise BadText(actual, f"it cannot be read ({why(error)})") from None
         self._actual, self.size, self.mode = actual, found.st_size, stat.S_IMODE(found.st_mode)
 
-    def __enter__(self) -> OpenedFile:
-        return self
-
-    def __exit__(self, kind: object, error: object, trace: object) -> None:
+    def close(self) -> None:
         os.close(self._fd)
 
     def pieces(self) -> Iterator[bytes]:

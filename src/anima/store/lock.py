@@ -88,10 +88,6 @@ class HomeLock:
         finally:
             self._mutex.release()
 
-    @property
-    def held(self) -> bool:
-        return self._depth > 0
-
     def _locked(self) -> bool:
         """Whether we hold the lock of the file that stands there now."""
         if self._process != os.getpid():  # a descriptor from before a fork is one lock for both processes

@@ -12,19 +12,17 @@ from __future__ import annotations
 import errno
 import hashlib
 import os
-import re
 import stat
 import threading
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
-from typing import Self
 
 from anima.errors import BadArguments, Damaged, NoSuchSession, printable
 from anima.ledger import MAX_LINE, last_line
 from anima.model import DocPath
-from anima.store import LogState, Mend, never_whole
+from anima.store import ID, Logs, LogState, Mend, OpenLog, never_whole
 from anima.store.folder import Folder, read_range, why, write_all
 from anima.store.lock import flock, patiently, unlock
 from anima.store.private import TORN, Machine
@@ -33,14 +31,10 @@ from anima.store.safe_open import held, open_beneath, open_folder, open_regular,
 PATIENCE = 30.0
 _BEFORE = 64  # bytes before a torn line that tell who wrote the file
 
-# A name that is one on every file system. It cannot end in `.log`, or a full log could be taken for a context's file.
-ID = re.compile(
-    r"(?!(?i:con|prn|aux|nul|com[0-9]|lpt[0-9])(?:\.|\Z))(?!.*\.log\Z)[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,118}[A-Za-z0-9_-])?\Z"
-)
 _ABSENT = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EISDIR, errno.ENOTSUP, errno.EXDEV})
 
 
-class LineFolder:
+class LineFolder(Logs):
     """The line files of one folder, each by its id: its `Logs`. Lives as long as the home's store."""
 
     def __init__(
@@ -49,12 +43,6 @@ class LineFolder:
         self._store, self._machine = store, machine
         self.folder = DocPath.parse(folder).text
         self.suffix, self.mend = suffix, mend
-        self.name = f"{self.folder}/*{suffix}"
-
-    def path_of(self, id: str) -> str:
-        if not ID.match(id):
-            raise NoSuchSession(f"{printable(id)}: there is no such session")
-        return f"{self.folder}/{id}{self.suffix}"
 
     def versions(self) -> dict[str, str]:
         """A walk that costs little more than its stats. Links and other things that are no files are left out."""
@@ -140,7 +128,7 @@ class LineFolder:
         self._machine.remove(name)
 
 
-class LineFile:
+class LineFile(OpenLog):
     """One line file: an `OpenLog`."""
 
     def __init__(self, folder: LineFolder, id: str, fd: int) -> None:
@@ -148,12 +136,6 @@ class LineFile:
         self._store, self._machine = folder._store, folder._machine
         self.replaced = 0  # how often another file took this one's place while it was open
         self._fd, self._mutex = fd, threading.RLock()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
 
     def close(self) -> None:
         with self._mutex:

@@ -162,7 +162,7 @@ class _Above:
         return path.key not in self._names
 
 
-class OverlayDocuments:
+class OverlayDocuments(Documents):
     """The documents of both layers as one reader sees them. `gone` tells whether the upper layer ever held a document,
     which then is never the lower's."""
 
@@ -247,10 +247,6 @@ class OverlayDocuments:
                 raise
         return below.raw(path, most=most)
 
-    def exists(self, path: DocPath) -> bool:
-        actual = self.actual(path)
-        return actual is not None and self.kind_of(actual) == "file"
-
     def actual(self, path: DocPath) -> str | None:
         lacks = self._lacks(path)
         found: str | None = None if lacks else self._upper.actual(path)
@@ -273,9 +269,6 @@ class OverlayDocuments:
 
     def kind_of(self, path: str) -> str | None:
         return self._either(path, lambda layer, spelt: layer.kind_of(spelt))  # type: ignore[no-any-return]
-
-    def is_folder(self, actual: str) -> bool:
-        return self.kind_of(actual) == "folder"
 
     def bytes_of(self, path: str) -> bytes | None:
         return self._either(path, lambda layer, spelt: layer.bytes_of(spelt))  # type: ignore[no-any-return]

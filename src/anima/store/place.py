@@ -105,9 +105,6 @@ class FolderStore:
             raise_interrupt=True,
         )
 
-    def place_of(self, name: str) -> str:
-        return f".anima/{name}"
-
     # -- ledger ---------------------------------------------------------------------------------------------------------
 
     @property

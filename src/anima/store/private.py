@@ -421,7 +421,7 @@ def _usable(name: str) -> AbstractContextManager[None]:
 
 
 def path_of_state(name: str) -> str:
-    """Where a small thing of the machine's own stands in an archive."""
+    """Where a small thing of the machine's own stands in a folder, or in an archive: its name for people."""
     return f"{MACHINE}/{name}"
 
 

@@ -81,12 +81,10 @@ class FolderWhole:
         """The folder in which a home keeps snapshots of its own."""
         return f"{self.name}/{MACHINE}/snapshots"
 
-    def resolved(self, path: str) -> str:
-        """A path as the home's configuration means it."""
-        return os.path.abspath(os.path.join(self.name, os.path.expanduser(path)))
-
-    def check_outside(self, folder: str) -> None:
-        """Raises Refused for a folder inside the home, but for the one of its snapshots."""
+    def outside(self, folder: str) -> str:
+        """A folder as the home's configuration means it. Raises Refused for one inside the home, but for the one of its
+        snapshots."""
+        folder = os.path.abspath(os.path.join(self.name, os.path.expanduser(folder)))
         real = os.path.realpath(folder)
         if real != os.path.realpath(self.snapshots) and os.path.commonpath([real, self.name]) == self.name:
             raise Refused(
@@ -94,6 +92,7 @@ class FolderWhole:
                 rule="inside",
                 hint="leave it out: .anima/snapshots is the place for them in a home",
             )
+        return folder
 
     # -- the home's own files -------------------------------------------------------------------------------------------
 

@@ -7,7 +7,6 @@ MemoryStores over one `Shelf` are one home opened several times. Not here: whate
 from __future__ import annotations
 
 import hashlib
-import re
 import shutil
 import tempfile
 import threading
@@ -16,7 +15,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Self
 
 from anima.errors import (
     BadArguments,
@@ -31,10 +29,8 @@ from anima.errors import (
 from anima.ledger import Edit, Key, Ledger, Record
 from anima.ledger.views import Provenance
 from anima.model import MAX_BYTES, Answer, Change, DocPath, Document, Entry, Kind, Verdict, digest_of, fold
-from anima.store import Batch, LogState, Mend, Note, Revision, Rules, Written, never_whole
+from anima.store import ID, Batch, Logs, LogState, Mend, Note, OpenLog, Revision, Rules, Written, never_whole
 from anima.store.edits import Present, edit_of, edit_of_append, intent_of, late_note, message_of, patch_of, seen_record
-
-_LOG_ID = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9._-]{0,118}[A-Za-z0-9_-])?\Z")
 
 
 @dataclass(slots=True)
@@ -189,18 +185,12 @@ class _LogBytes:
     time: datetime
 
 
-class MemoryLogFile:
+class MemoryLogFile(OpenLog):
     """One log of a home in memory."""
 
     def __init__(self, logs: MemoryLogs, id: str, *, writes: bool) -> None:
         self.id, self.replaced = id, 0
         self._logs, self._writes, self._of = logs, writes, logs.held(id).of
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
 
     def close(self) -> None:
         self._writes = False
@@ -265,12 +255,12 @@ class MemoryLogFile:
         return self._held()
 
 
-class MemoryLogs:
+class MemoryLogs(Logs):
     """The logs of one folder of a home in memory."""
 
     def __init__(self, shelf: Shelf, folder: str, suffix: str, mend: Mend, clock: Callable[[], datetime]) -> None:
-        self.name, self.mend = f"{folder}/*{suffix}", mend
-        self._shelf, self._folder, self._suffix, self._clock = shelf, folder, suffix, clock
+        self.folder, self.suffix, self.mend = folder, suffix, mend
+        self._shelf, self._clock = shelf, clock
         self._all: dict[str, _LogBytes] = shelf.logs.setdefault(self.name, {})
         self.lock = shelf.locks.setdefault(f"logs {self.name}", threading.RLock())
 
@@ -287,11 +277,6 @@ class MemoryLogs:
         held = self.held(id)
         return LogState(id, str(held.of), len(held.data), str(held.version), held.time)
 
-    def path_of(self, id: str) -> str:
-        if not _LOG_ID.match(id):
-            raise NoSuchSession(f"{id}: there is no such session")
-        return f"{self._folder}/{id}{self._suffix}"
-
     def versions(self) -> dict[str, str]:
         return {id: str(held.version) for id, held in self._all.items()}
 
@@ -307,7 +292,7 @@ class MemoryLogs:
         return MemoryLogFile(self, id, writes=True)
 
     def create(self, id: str) -> MemoryLogFile:
-        if not _LOG_ID.match(id):
+        if not ID.match(id):
             raise BadArguments(f"{id!r} cannot name a session")
         with self.lock:
             version = self._shelf.next_version()
@@ -327,10 +312,10 @@ class MemoryLogs:
         self._shelf.torn.pop(name, None)
 
     def get(self, name: str) -> bytes | None:
-        return self._shelf.beside.get(f"{self._folder}/{name}")
+        return self._shelf.beside.get(f"{self.folder}/{name}")
 
     def put(self, name: str, data: bytes) -> bool:
-        self._shelf.beside[f"{self._folder}/{name}"] = data
+        self._shelf.beside[f"{self.folder}/{name}"] = data
         return True
 
 

@@ -49,6 +49,7 @@ from anima.store.check import (
 from anima.store.folder import Folder
 from anima.store.overlay import OverlayStore, upper_of
 from anima.store.place import FolderStore, open_home_folder
+from anima.store.private import path_of_state
 from anima.text import read_table
 from anima.text.markdown import front_matter, sections
 
@@ -137,10 +138,10 @@ class _SmallFiles:
         ledger = cache(lambda: still_ledger(upper) if isinstance(upper, FolderStore) else upper.ledger)
         for name in Proposals(self._store.state, ledger).broken(self._site.clock()):
             said = f"The waiting change {name} cannot be read, or was altered."
-            yield Remark(name="proposal-broken", about=self._store.place_of(f"{PENDING}/{name}"), message=said)
+            yield Remark(name="proposal-broken", about=path_of_state(f"{PENDING}/{name}"), message=said)
         if not ForgottenList(self._store.state, lambda: Key(bytes(32))).is_sound():
             said = "The list of what stays forgotten cannot be read; writes are refused."
-            yield Remark(name="forgotten-broken", about=self._store.place_of(FORGOTTEN), message=said)
+            yield Remark(name="forgotten-broken", about=path_of_state(FORGOTTEN), message=said)
         state = f"{self._site.layout.daily}/{_LAST_NIGHT}"
         try:
             night = json.loads(self._store.documents.bytes_of(state) or b"{}")

@@ -10,10 +10,11 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 from anima.errors import BadPath, BadText, Damaged, NoSuchDocument
 from anima.model import MAX_BYTES, DocPath, Document, Entry, fold
+from anima.store import Documents, OpenFile
 from anima.store.folder import MACHINE
 from anima.store.rows.transaction import HomeRows
 
@@ -135,7 +136,7 @@ class FileRows:
         return b"".join(data[max(0, start - at) : end - at] if is_line else data or b"" for is_line, at, data in found)
 
 
-class RowDocuments:
+class RowDocuments(Documents):
     """The documents of one home in the database. `name` and `identity` are the home's."""
 
     def __init__(self, files: FileRows, *, name: str, identity: str) -> None:
@@ -196,9 +197,6 @@ class RowDocuments:
             return "file" if found.path == path else None
         return "folder" if self._files.beneath(path, limit=1) else None
 
-    def is_folder(self, actual: str) -> bool:
-        return self.kind_of(actual) == "folder"
-
     def make_folder(self, folder: str) -> None:
         """Nothing: a folder is there with its first file."""
 
@@ -246,7 +244,7 @@ class RowDocuments:
         return OpenRow(self._files, path)
 
 
-class OpenRow:
+class OpenRow(OpenFile):
     """A file as it stood when it was opened."""
 
     def __init__(self, files: FileRows, path: str) -> None:
@@ -255,10 +253,7 @@ class OpenRow:
             raise BadText(path, "it cannot be read (there is no such file)")
         self._files, self._path, self.size, self.mode = files, path, found.size, found.mode
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, kind: object, error: object, trace: object) -> None:
+    def close(self) -> None:
         """Nothing is held."""
 
     def pieces(self) -> Iterator[bytes]:

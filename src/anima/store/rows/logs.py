@@ -11,14 +11,13 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections.abc import Callable, Iterable
-from typing import Any, Self
+from typing import Any
 
 from anima.errors import BadArguments, NoSuchSession, printable
 from anima.ledger import MAX_LINE, last_line
 from anima.model import DocPath
-from anima.store import LogState, Mend
+from anima.store import ID, Logs, LogState, Mend, OpenLog
 from anima.store.folder import MACHINE
-from anima.store.logs import ID
 from anima.store.private import TORN
 from anima.store.rows.files import FileRows, key_of
 from anima.store.rows.room import Room
@@ -29,7 +28,7 @@ _SLACK = 1.1  # a conversation goes on a little longer than documents may grow
 _BEFORE = 64  # bytes before a torn line that tell who wrote the log
 
 
-class RowLogs:
+class RowLogs(Logs):
     """The logs of one folder of a home."""
 
     def __init__(
@@ -37,12 +36,6 @@ class RowLogs:
     ) -> None:
         self.rows, self.files, self.mend, self.room = rows, files, mend, room or Room(rows)
         self.folder, self.suffix = DocPath.parse(folder).text, suffix
-        self.name = f"{self.folder}/*{suffix}"
-
-    def path_of(self, id: str) -> str:
-        if not ID.match(id):
-            raise NoSuchSession(f"{printable(id)}: there is no such session")
-        return f"{self.folder}/{id}{self.suffix}"
 
     def versions(self) -> dict[str, str]:
         cut, found = len(self.folder) + 1, dict[str, str]()
@@ -99,19 +92,13 @@ class RowLogs:
         return True
 
 
-class RowLog:
+class RowLog(OpenLog):
     """One log that is open. Nothing is held between two calls."""
 
     def __init__(self, logs: RowLogs, state: LogState, *, writes: bool) -> None:
         self._logs, self.id, self._of, self.writes = logs, state.id, state.of, writes
         self.replaced, self._is_open = 0, True
         self._path = logs.path_of(state.id)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
 
     def close(self) -> None:
         self._is_open = False

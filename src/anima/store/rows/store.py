@@ -30,7 +30,6 @@ from anima.ledger.views import Provenance
 from anima.model import Answer, Change, DocPath, Kind, Verdict, digest_of
 from anima.store import Batch, Mend, Rules, Whole, Written, never_whole
 from anima.store.edits import Heads, Present, edit_of, edit_of_append, held_a_text, intent_of, late_note, seen_record
-from anima.store.folder import MACHINE
 from anima.store.lock import PATIENCE
 from anima.store.rows.files import FileRows, RowDocuments, RowState
 from anima.store.rows.history import RowHistory
@@ -464,9 +463,6 @@ class RowStore:
 
     def logs(self, folder: str, *, suffix: str = ".jsonl", mend: Mend = never_whole) -> RowLogs:
         return RowLogs(self.rows, self.files, folder, suffix, mend, room=self.room)
-
-    def place_of(self, name: str) -> str:
-        return f"{MACHINE}/{name}"
 
     def changed(self, since: str | None) -> tuple[str, tuple[str, ...] | None]:
         sql = """

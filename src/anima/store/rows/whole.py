@@ -68,8 +68,8 @@ class RowWhole:
         data = self._store.log.read(max(0, self._store.log.size() - (1 << 20)))
         return data[data.rfind(b"\n", 0, max(0, len(data) - 1)) + 1 :]
 
-    def resolved(self, path: str) -> str:
-        return os.path.abspath(os.path.expanduser(path))
+    def outside(self, folder: str) -> str:
+        return os.path.abspath(os.path.expanduser(folder))
 
     # -- what there is ----------------------------------------------------------------------------------------------------
 
@@ -145,9 +145,6 @@ class RowWhole:
 
     def is_swapping(self) -> bool:
         return False
-
-    def check_outside(self, folder: str) -> None:
-        """Every folder lies outside."""
 
     def check_space(self, sizes: Iterable[int]) -> None:
         """The server says so itself, and nothing is written then."""
