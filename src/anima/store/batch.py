@@ -24,9 +24,9 @@ from anima.ledger.views import Provenance
 from anima.model import Answer, Change, DocPath, Kind, Verdict, digest_of
 from anima.store import Batch
 from anima.store.edits import Present, edit_of, edit_of_append, intent_of, seen_record
-from anima.store.folder import Folder, Signature, Unconfirmed, as_damage, read_range, signature_of, write_all
+from anima.store.folder import Folder, Signature, Unconfirmed, as_damage, signature_of
 from anima.store.private import STAGE, Machine
-from anima.store.safe_open import held, open_beneath, regular
+from anima.store.safe_open import held, open_beneath, read_range, regular, write_all
 
 # A batch that the gate allowed before the crash is finished, not judged again.
 RECOVERY = Verdict(answer=Answer.ALLOW, rule="recovery", reason="the gate had allowed it before it was interrupted")

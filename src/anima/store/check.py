@@ -13,6 +13,7 @@ import re
 import shlex
 import stat
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import timedelta
 from itertools import chain, count
 
@@ -24,6 +25,7 @@ from anima.store.folder import Folder, as_damage
 from anima.store.place import FolderStore
 from anima.store.private import ASIDE, FOLDER, STAGE
 from anima.store.safe_open import held, open_beneath, open_folder
+from anima.store.whole import OWN_MARK
 from anima.text.dates import day_in_name
 
 ROOM = 2**20  # bytes that must be free for a repair to begin
@@ -387,8 +389,6 @@ class CheckedHistory:
         self._store, self._folder = store, store.documents
 
     def check(self) -> Iterator[Remark]:
-        from anima.store.git import problems_at
-
         store, place = self._store, self._store.history_place
         if not store.rules.history:
             return
@@ -399,11 +399,25 @@ class CheckedHistory:
         if self._folder.kind_of(place) is None and b'"kind":"intent"' in ledger_bytes(store) and not left:
             said = f"History is gone: {place} is not there, and the ledger tells of changes."
             yield Remark(name="history-damaged", about=place, message=said)
-        for name, why in problems_at(self._folder, place):
+        for name, why in self._problems(place):
             yield Remark(name=f"history-{name}", about=place, message=f"History: {why}.")
         for name in [] if is_busy(store) else left:
             said = f"{name} was left by something that was interrupted."
             yield Remark(name="leftover", about=name, message=said)
+
+    def _problems(self, place: str) -> list[tuple[str, str]]:
+        """What is wrong with the repository; nothing where none is."""
+        from anima.store.git import History
+
+        if self._folder.kind_of(place) is None:
+            return []
+        if self._folder.kind_of(place) != "folder" or self._folder.kind_of(f"{place}/{OWN_MARK}") != "file":
+            return [("damaged", "it is not a repository of ours")]
+        try:
+            with closing(History.open(f"{self._folder.root}/{place}")) as history:
+                return history.problems()
+        except (HomeError, OSError) as error:
+            return [("damaged", str(error))]
 
     def _leftovers(self) -> list[str]:
         """What an interrupted swap or repair of history left."""

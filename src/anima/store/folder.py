@@ -23,11 +23,20 @@ from typing import Literal
 from anima.errors import BadPath, BadText, Damaged, NoSuchDocument, NoSuchHome, Refused, printable
 from anima.model import MAX_BYTES, DocPath, Document, Entry, fold
 from anima.store import Documents, OpenFile
-from anima.store.safe_open import ONLY_NAMED, held, open_beneath, open_folder, open_regular, regular
+from anima.store.safe_open import (
+    BLOCK,
+    ONLY_NAMED,
+    held,
+    open_beneath,
+    open_folder,
+    open_regular,
+    read_range,
+    regular,
+    write_all,
+)
 
 Kind = Literal["file", "folder", "link", "other"]
 _KINDS: dict[int, Kind] = {stat.S_IFREG: "file", stat.S_IFDIR: "folder", stat.S_IFLNK: "link"}
-_BLOCK = 1 << 20
 
 MACHINE = ".anima"  # the machine's own folder in a home
 STAGE = f"{MACHINE}/stage"
@@ -424,22 +433,6 @@ def give_mode(made: int | Path, mode: int) -> None:
         os.chmod(made, mode)
 
 
-def write_all(fd: int, data: bytes) -> None:
-    """Writes everything: a short write is continued, an error raises."""
-    rest = memoryview(data)
-    while rest:
-        rest = rest[os.write(fd, rest) :]
-
-
-def read_range(fd: int, start: int, end: int) -> bytes:
-    """The bytes of a range, fewer where the file ends before it."""
-    pieces = []
-    while start < end and (piece := os.pread(fd, min(end - start, _BLOCK), start)):
-        pieces.append(piece)
-        start += len(piece)
-    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
-
-
 def why(error: BaseException) -> str:
     return os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
 
@@ -470,7 +463,7 @@ class OpenedFile(OpenFile):
     def pieces(self) -> Iterator[bytes]:
         left = self.size
         try:
-            while left > 0 and (piece := os.read(self._fd, min(_BLOCK, left))):
+            while left > 0 and (piece := os.read(self._fd, min(BLOCK, left))):
                 left -= len(piece)
                 yield piece
         except OSError as error:

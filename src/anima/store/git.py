@@ -11,25 +11,23 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import stat
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from itertools import count, islice
 
 from pygit2.enums import ObjectType
 
-from anima.errors import Damaged, HomeError, NoSuchRevision, Refused, printable
+from anima.errors import Damaged, NoSuchRevision, Refused, printable
 from anima.model import DocPath
 from anima.store import Note, Revision
 from anima.store import repository as repo
 from anima.store.edits import anchor_of, blob_id, message_of, patch_of, person_of, revision_of
-from anima.store.folder import Folder, write_all
 from anima.store.repository import Commit, Entry, Repository, is_file, lay_out, mapped, tree_bytes
-from anima.store.safe_open import held, open_beneath
+from anima.store.safe_open import held, open_beneath, write_all
 
-__all__ = ["History", "Note", "Revision", "blob_id", "problems_at"]
+__all__ = ["History", "Note", "Revision", "blob_id"]
 
 _MINUTE = 60.0  # seconds; a git command of a person holds its locks for less
 
@@ -494,20 +492,6 @@ def _finish_swap(here: str) -> None:
     if not os.path.lexists(here):
         os.rename(new if os.path.isdir(new) and not os.path.islink(new) else past, here)
     shutil.rmtree(past, ignore_errors=True)
-
-
-def problems_at(store: Folder, place: str) -> list[tuple[str, str]]:
-    """What is wrong with the repository at a place beneath a home; nothing where none is."""
-    found, mark = store.stat(place), store.stat(f"{place}/{repo.MARK}")
-    if found is None:
-        return []
-    if not stat.S_ISDIR(found.st_mode) or mark is None or not stat.S_ISREG(mark.st_mode):
-        return [("damaged", "it is not a repository of ours")]
-    try:
-        with closing(History.open(f"{store.root}/{place}")) as history:
-            return history.problems()
-    except (HomeError, OSError) as error:
-        return [("damaged", str(error))]
 
 
 def _parted(files: Mapping[str, bytes | None]) -> _Files:

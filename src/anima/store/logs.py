@@ -23,10 +23,10 @@ from anima.errors import BadArguments, Damaged, NoSuchSession, printable
 from anima.ledger import MAX_LINE, last_line
 from anima.model import DocPath
 from anima.store import ID, Logs, LogState, Mend, OpenLog, never_whole
-from anima.store.folder import Folder, read_range, why, write_all
+from anima.store.folder import Folder, why
 from anima.store.lock import flock, patiently, unlock
 from anima.store.private import TORN, Machine
-from anima.store.safe_open import held, open_beneath, open_folder, open_regular, regular
+from anima.store.safe_open import held, open_beneath, open_folder, open_regular, read_range, regular, write_all
 
 PATIENCE = 30.0
 _BEFORE = 64  # bytes before a torn line that tell who wrote the file

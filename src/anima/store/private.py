@@ -25,10 +25,10 @@ from typing import NamedTuple
 
 from anima.errors import BadInput, BadPath, Damaged, HomeBusy, Refused, printable
 from anima.model import MAX_PATH, DocPath, File, fold
-from anima.store.folder import MACHINE, RESTORED, Folder, as_damage, give_mode, is_restoring, read_range, write_all
+from anima.store.folder import MACHINE, RESTORED, Folder, as_damage, give_mode, is_restoring
 from anima.store.folder import STAGE as STAGE
 from anima.store.lock import HomeLock, flock, patiently
-from anima.store.safe_open import held, open_beneath, open_folder, regular
+from anima.store.safe_open import held, open_beneath, open_folder, read_range, regular, write_all
 
 FOLDER = MACHINE
 IGNORE = f"{FOLDER}/.gitignore"

@@ -24,9 +24,8 @@ import pygit2
 from pygit2.enums import ObjectType
 
 from anima.errors import Damaged, HomeError, printable
-from anima.store.folder import write_all
 from anima.store.lock import HomeLock
-from anima.store.safe_open import held, open_beneath, regular, stat_at
+from anima.store.safe_open import held, open_beneath, regular, stat_at, write_all
 
 MARK = "anima"  # the file that tells our repositories from all others
 BRANCH = "refs/heads/main"

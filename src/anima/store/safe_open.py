@@ -1,4 +1,4 @@
-"""Opening what lies beneath a folder, and nothing else.
+"""Opening what lies beneath a folder, and nothing else; bytes in and out of what is open.
 
 Promise: no path opened here follows a link or leaves the folder, even while somebody swaps folders for links. One
 component needs only O_NOFOLLOW; several go through openat2 where the kernel has it, else through a walk that holds
@@ -18,6 +18,7 @@ from typing import Any
 _NOFOLLOW = os.O_CLOEXEC | os.O_NOFOLLOW
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | _NOFOLLOW
 ONLY_NAMED = getattr(os, "O_PATH", os.O_RDONLY | os.O_NONBLOCK)  # a file that nobody wants to read or write
+BLOCK = 1 << 20
 _SYS_OPENAT2 = 437
 _RESOLVE = 0x08 | 0x04 | 0x02  # BENEATH, NO_SYMLINKS, NO_MAGICLINKS
 
@@ -101,6 +102,22 @@ def regular(root: int, path: str) -> Iterator[tuple[int, os.stat_result]]:
     fd, found = open_regular(root, path)
     with held(fd):
         yield fd, found
+
+
+def write_all(fd: int, data: bytes) -> None:
+    """Writes everything: a short write is continued, an error raises."""
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(fd, rest) :]
+
+
+def read_range(fd: int, start: int, end: int) -> bytes:
+    """The bytes of a range, fewer where the file ends before it."""
+    pieces = []
+    while start < end and (piece := os.pread(fd, min(end - start, BLOCK), start)):
+        pieces.append(piece)
+        start += len(piece)
+    return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
 @lru_cache(maxsize=1)
