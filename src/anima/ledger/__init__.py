@@ -249,17 +249,10 @@ def line_at(file: Readable, offset: int) -> bytes:
 
 
 def last_line(file: Readable, end: int) -> tuple[int, bytes]:
-    """(offset, bytes) of what stands after the last newline before `end`; of a longer one the last MAX_LINE bytes."""
-    at, held, step = end, list[bytes](), 1 << 12
-    while at > 0 and end - at < MAX_LINE:
-        start = max(0, at - step)
-        data = file.read(start, at)
-        cut = data.rfind(b"\n") + 1
-        held.append(data[cut:])
-        at, step = start + cut, min(step * 2, BLOCK)
-        if cut:
-            break
-    return at, b"".join(reversed(held))
+    """(offset, bytes) of what stands after the last newline before `end`; of a longer one about the last MAX_LINE bytes."""
+    at, block = block_before(file, end, 1 << 12)
+    cut = block.rfind(b"\n") + 1
+    return at + cut, block[cut:]
 
 
 def lines_back(file: Readable, end: int) -> Iterator[bytes]:

@@ -286,18 +286,15 @@ class History(Repository):
             line = list(self._line(self._main()))[::-1]
             if line and line[0].parent:
                 raise Damaged("a part of history is missing or cannot be read", hint=repo.HINT)
-            with self._beside() as fresh:
-                copy = _Copy(self, fresh, clean)
+            with self._beside(note, clean) as copy:
                 for commit in line:
                     copy.add(commit, message(commit.message))
-                if copy.head is not None:
-                    fresh._point(copy.head, old=None, person=person_of(note))
             _swap(self._path)  # also where nothing changed: what no revision leads to any more may hold it too
         self.refresh()
 
     @contextmanager
-    def _beside(self) -> Iterator[History]:
-        """An empty repository beside this one, with a person's remotes."""
+    def _beside(self, note: Note, clean: Clean | None = None) -> Iterator[_Copy]:
+        """Puts revisions into an empty repository beside this one, with a person's remotes."""
         place = f"{self._path}.new"
         shutil.rmtree(place, ignore_errors=True)
         lay_out(place, bare=self._bare, exclude=())
@@ -307,7 +304,9 @@ class History(Repository):
                 with suppress(OSError):
                     if (data := self._read(name)) is not None:
                         fresh._write(name, data)
-            yield fresh
+            yield (copy := _Copy(self, fresh, clean))
+            if copy.head is not None:
+                fresh._point(copy.head, old=None, person=person_of(note))
         finally:
             fresh.close()
 
@@ -403,14 +402,11 @@ class History(Repository):
     def _rebuild(self, note: Note) -> str:
         """Copy every whole revision into a new repository and put that in the place of this one."""
         broken, line, kept = self._free_name(), self._readable_line(), 0
-        with self._beside() as fresh:
-            copy = _Copy(self, fresh)
+        with self._beside(note) as copy:
             for commit in reversed(line):
                 with suppress(*repo.BROKEN):
                     copy.add(commit, commit.message)
                     kept += 1
-            if copy.head is not None:
-                fresh._point(copy.head, old=None, person=person_of(note))
         os.rename(self._path, broken)
         os.rename(f"{self._path}.new", self._path)
         lost = len(line) - kept
@@ -432,7 +428,7 @@ class History(Repository):
 class _Copy:
     """Puts revisions into a fresh repository, the oldest first. Each tree and file is looked at once."""
 
-    def __init__(self, old: History, fresh: History, clean: Clean | None = None) -> None:
+    def __init__(self, old: History, fresh: History, clean: Clean | None) -> None:
         self._old, self._fresh, self._clean = old, fresh, clean
         self._done: dict[tuple[bytes, bytes], Entry | None] = {}  # path and id → entry
         self.head: str | None = None
