@@ -120,16 +120,14 @@ class _Leaving:
     def __init__(self, site: Site, form: TranscriptForm, *, sessions: bool, progress: Progress | None) -> None:
         self.site, self.table, self._form, self._progress = site, table_of(site), form, progress
         self._documents, self._dialect = site.store.documents, site.layout.dialect
-        self.left_out: list[tuple[str, str]] = []
         self.entries: list[Entry] = []
         self.moved: dict[str, str] = {}
         self._counts = {"documents": 0, "sessions": 0, "files": 0, "bytes": 0}
-        for found in walk(self._documents):
-            if not isinstance(found, Entry):
-                self.left_out.append(found)
-            elif not is_list(found.path, self.table):
-                is_said = site.layout.row_of(DocPath.parse(found.path)).kind == "session"
-                self.entries += [found] if sessions or not is_said else []
+        every, self.left_out = walk(self._documents)
+        for found in every:
+            is_said = site.layout.row_of(DocPath.parse(found.path)).kind == "session"
+            if not is_list(found.path, self.table) and (sessions or not is_said):
+                self.entries.append(found)
 
     def told(self, target: str, format: str) -> Exported:
         moved = tuple(sorted((there, here) for there, here in self.moved.items() if there != here))
@@ -220,21 +218,22 @@ def dialect_in(text: str) -> str | None:
     return found if isinstance(found, str) else None
 
 
-def walk(store: Documents, folder: str = "") -> Iterator[Entry | tuple[str, str]]:
+def walk(store: Documents, folder: str = "") -> tuple[list[Entry], list[tuple[str, str]]]:
     """Every file beneath a folder in order of path, and (path, why) of what is not moved."""
     prefix = f"{folder}/" if folder else ""
-    yield from ((prefix + name, why) for name, why in sorted(store.strange(folder)))
-    hidden = sorted(name for name in store.raw_names(folder) if name.startswith("."))
-    yield from (
-        (prefix + name, "it is hidden, and hidden files are not moved")
-        for name in hidden
-        if prefix or name not in _MACHINE
+    hidden = sorted(
+        name for name in store.raw_names(folder) if name.startswith(".") and (prefix or name not in _MACHINE)
     )
+    left = [
+        *sorted(store.strange(folder)),
+        *((name, "it is hidden, and hidden files are not moved") for name in hidden),
+    ]
+    entries, left = list[Entry](), [(prefix + name, why) for name, why in left]
     for entry in sorted(store.list(folder), key=lambda entry: entry.path):
-        if entry.is_folder:
-            yield from walk(store, entry.path)
-        else:
-            yield entry
+        inside = walk(store, entry.path) if entry.is_folder else ([entry], [])
+        entries += inside[0]
+        left += inside[1]
+    return entries, left
 
 
 def agent_in(pieces: Iterable[bytes], form: TranscriptForm) -> str | None:

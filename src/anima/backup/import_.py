@@ -57,8 +57,9 @@ from anima.layout.listener import is_unreviewed
 from anima.ledger import MAX_LINE
 from anima.memory.unreviewed import FOLDER, IMPORT, name_of
 from anima.memory.write import Writer, owners, scan_added
-from anima.model import MAX_BYTES, Actor, Change, DocPath, Entry, Kind, Severity, digest_of, fold
+from anima.model import MAX_BYTES, Actor, Change, DocPath, Kind, Severity, digest_of, fold
 from anima.site import Site, detected
+from anima.store import text_of
 from anima.store.folder import Folder
 from anima.store.outside import MAP, expanded, lines_in, open_file, private
 from anima.store.place import made_as
@@ -104,13 +105,7 @@ class _FolderSource:
     def __init__(self, folder: Path, format: str, form: TranscriptForm) -> None:
         self._store, self._form = Folder(folder), form
         self.moved: dict[str, str] = {}
-        self.left_out: list[tuple[str, str]] = []
-        self.entries: list[Entry] = []
-        for found in walk(self._store):
-            if isinstance(found, Entry):
-                self.entries.append(found)
-            else:
-                self.left_out.append(found)
+        self.entries, self.left_out = walk(self._store)
         known = self._map()
         said = format if format in DIALECTS else None
         if known is not None and said in (None, known["dialect"]):
@@ -485,10 +480,7 @@ def _text(item: _Found, path: DocPath) -> str:
     """A document's text. Raises BadText for what could not be written as one."""
     if item.size > MAX_BYTES:
         raise BadText(path.text, f"it has {item.size:,} bytes; a document has at most {MAX_BYTES:,}")
-    try:
-        text = b"".join(item.pieces).decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise BadText(path.text, f"it is not UTF-8 text (byte {error.start + 1})", hint="save it as UTF-8") from None
+    text = text_of(path, b"".join(item.pieces))
     if "\x00" in text:
         raise BadText(path.text, "the text holds a NUL character")
     return text

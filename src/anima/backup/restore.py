@@ -156,14 +156,13 @@ def _is_there(path: str | Path) -> bool:
 def _found(given: str, path: str | Path, opens: Opens) -> tuple[str, bool]:
     """The archive that is meant: a file, or one of the home's own, also of a home that cannot be opened; and whether it
     is the home's own for sure."""
-    file = os.path.expanduser(given)
     if not _is_there(path):  # it need not be there, and keeps none
-        return file if os.path.isfile(file) else snapshot.meant((), given), False
+        return snapshot.meant((), given), False
     with opens(path) as snapshots:
         if snapshots is not None:
             return (found := snapshots.path_of(given)), snapshots.is_own(found)
     with FolderWhole.at(path) as whole:
-        return file if os.path.isfile(file) else snapshot.meant(Shelf(whole.snapshots).all(), given), False
+        return snapshot.meant(Shelf(whole.snapshots).all(), given), False
 
 
 def _guarded(source: _Source) -> _Source:

@@ -191,8 +191,7 @@ class Snapshots:
 
     def path_of(self, given: str) -> str:
         """The archive a person means: a path, `latest`, or what its name or digest begins with. Raises NotFound."""
-        path = os.path.expanduser(given)
-        return path if os.path.isfile(path) else meant(self.all(), given)
+        return meant(self.all(), given)
 
     def verify(
         self,
@@ -377,7 +376,9 @@ def is_sound(path: str, *, large: bool) -> bool:
 
 
 def meant(all_: Sequence[Snapshot], given: str) -> str:
-    """The path of the one of these that a person means."""
+    """The path of the archive that a person means: a file, or one of these. Raises NotFound or BadArguments."""
+    if os.path.isfile(path := os.path.expanduser(given)):
+        return path
     if given == "latest" and all_:
         return all_[0].path
     near = [kept.path for kept in all_ if given and (kept.name.startswith(given) or kept.digest.startswith(given))]

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple, Protocol, Self
 
-from anima.errors import NoSuchSession, printable
+from anima.errors import BadText, NoSuchSession, printable
 from anima.ledger import Readable
 from anima.model import Change, DocPath, Document, Entry, File, FoundFile, Verdict
 
@@ -129,6 +129,15 @@ class OpenFile(Protocol):
         self.close()
 
 
+def text_of(path: DocPath, data: bytes) -> str:
+    """A document's text. Raises BadText for what is none."""
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        why = f"it is not UTF-8 text (byte {error.start + 1})"
+        raise BadText(path.text, why, hint="save it as UTF-8") from None
+
+
 class Documents(Protocol):
     """The texts of one home, by checked path; a name is found in any case or Unicode form. Reading changes nothing."""
 
@@ -145,6 +154,15 @@ class Documents(Protocol):
     def actual(self, path: DocPath) -> str | None:
         """How this document's path is spelt in the store; None when it is not there."""
 
+    def spelt(self, path: DocPath) -> str:
+        """The path of a document to be, in the spelling of the folders that are there."""
+        folder = path.parent
+        while folder:
+            if (there := self.actual(DocPath.parse(folder))) is not None:
+                return there + path.text[len(folder) :]
+            folder = folder.rpartition("/")[0]
+        return path.text
+
     def version(self, path: str) -> str | None:
         """What tells that a document, as spelt in the store, changed; None when it is not there. Reads nothing."""
 
@@ -152,7 +170,8 @@ class Documents(Protocol):
         """The version of every document, where one question tells them all; else None, and each is asked for."""
         ...
 
-    def names(self, folder: str) -> tuple[str, ...]: ...
+    def names(self, folder: str) -> tuple[str, ...]:
+        return tuple(sorted(self.raw_names(folder)))
 
     def raw_names(self, folder: str) -> Iterable[str]:
         """Every name in a folder, also of what is no document."""

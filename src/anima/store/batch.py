@@ -70,19 +70,11 @@ class Steps:
         actual = self._store.actual(path)
         found = self._store.stat(actual) if actual is not None else None
         if actual is None or found is None:
-            return Standing(actual=actual or self._spelt(path), text=None)
+            return Standing(actual=actual or self._store.spelt(path), text=None)
         _check_writable(path, found)
         text = self._store.read(path).text if whole else ""
         seen, mode = signature_of(found), stat.S_IMODE(found.st_mode)
         return Standing(actual=actual, text=text, size=found.st_size, signature=seen, mode=mode)
-
-    def _spelt(self, path: DocPath) -> str:
-        """The path of a document to be, in the spelling of the folders that are there."""
-        spelt, parts = "", path.parts
-        for n, part in enumerate(parts):
-            there = self._store.actual(DocPath.parse("/".join(parts[: n + 1])))
-            spelt = there if there is not None else f"{spelt}/{part}".lstrip("/")
-        return spelt
 
     def stage(self, path: DocPath, standing: Standing, text: str, *, mode: int | None = None) -> FileStep:
         """A durable copy of a document's new text, not yet in its place."""
@@ -129,7 +121,7 @@ class Steps:
             raise Refused(f"the gate said {verdict.answer}: {verdict.reason}", rule=verdict.rule)
         if self._store.actual(path) is not None:
             return False
-        actual = self._spelt(path)
+        actual = self._store.spelt(path)
         with _written(path), suppress(FileExistsError):
             self._store.make_folder(actual.rpartition("/")[0])
             try:
@@ -194,7 +186,7 @@ class Steps:
         if actual is not None:
             with _confirmed(path.text), regular(self._store.fd, actual) as (fd, _):
                 os.fsync(fd)
-        folder = (actual or self._spelt(path)).rpartition("/")[0]
+        folder = (actual or self._store.spelt(path)).rpartition("/")[0]
         if self._store.stat(folder or ".") is not None:
             self._confirm_folder(folder)
 

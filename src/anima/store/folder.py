@@ -22,7 +22,7 @@ from typing import Literal
 
 from anima.errors import BadPath, BadText, Damaged, NoSuchDocument, NoSuchHome, Refused, printable
 from anima.model import MAX_BYTES, DocPath, Document, Entry, fold
-from anima.store import Documents, OpenFile
+from anima.store import Documents, OpenFile, text_of
 from anima.store.safe_open import (
     BLOCK,
     ONLY_NAMED,
@@ -130,12 +130,9 @@ class Folder(Documents):
                     why = f"it has {found.st_size:,} bytes, and anima reads documents of up to {MAX_BYTES:,}"
                     raise BadText(path.text, why, hint="move what need not be remembered out of it, or split it")
                 raw = read_range(fd, 0, MAX_BYTES + 1)  # it may have grown since its stat
-                text, moment = raw.decode("utf-8"), datetime.fromtimestamp(found.st_mtime, UTC)
         except OSError as error:
             raise self._explained(error, path) from None
-        except UnicodeDecodeError as error:
-            why = f"it is not UTF-8 text (byte {error.start + 1})"
-            raise BadText(path.text, why, hint="save it as UTF-8") from None
+        text, moment = text_of(path, raw), datetime.fromtimestamp(found.st_mtime, UTC)
         return Document(path=DocPath.parse(actual), text=text, digest=hashlib.sha256(raw).hexdigest(), time=moment)
 
     def raw(self, path: DocPath, *, most: int) -> bytes:

@@ -285,9 +285,6 @@ class OverlayDocuments(Documents):
 
     # -- lists ----------------------------------------------------------------------------------------------------------
 
-    def names(self, folder: str) -> tuple[str, ...]:
-        return tuple(sorted(self.raw_names(folder)))
-
     def raw_names(self, folder: str) -> Sequence[str]:
         prefix = f"{folder}/" if folder else ""
         found = {fold(name): name for name in self._upper.raw_names(folder)}

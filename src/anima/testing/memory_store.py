@@ -29,7 +29,7 @@ from anima.errors import (
 from anima.ledger import Edit, Key, Ledger, Record
 from anima.ledger.views import Provenance
 from anima.model import MAX_BYTES, Answer, Change, DocPath, Document, Entry, Kind, Verdict, digest_of, fold
-from anima.store import ID, Batch, Logs, LogState, Mend, Note, OpenLog, Revision, Rules, Written, never_whole
+from anima.store import ID, Batch, Logs, LogState, Mend, Note, OpenLog, Revision, Rules, Written, never_whole, text_of
 from anima.store.edits import Present, edit_of, edit_of_append, intent_of, late_note, message_of, patch_of, seen_record
 
 
@@ -77,10 +77,7 @@ class MemoryDocuments:
 
     def read(self, path: DocPath) -> Document:
         found = self._file(path)
-        try:
-            text = found.data.decode("utf-8")
-        except UnicodeDecodeError as error:
-            raise BadText(path.text, f"it is not UTF-8 text (byte {error.start + 1})") from None
+        text = text_of(path, found.data)
         digest = hashlib.sha256(found.data).hexdigest()
         return Document(path=DocPath.parse(found.path), text=text, digest=digest, time=found.time)
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from anima.errors import BadPath, BadText, Damaged, NoSuchDocument
 from anima.model import MAX_BYTES, DocPath, Document, Entry, fold
-from anima.store import Documents, OpenFile
+from anima.store import Documents, OpenFile, text_of
 from anima.store.folder import MACHINE
 from anima.store.rows.transaction import HomeRows
 
@@ -144,12 +144,7 @@ class RowDocuments(Documents):
 
     def read(self, path: DocPath) -> Document:
         found, data = self._found(path, MAX_BYTES)
-        try:
-            text = data.decode("utf-8")
-        except UnicodeDecodeError as error:
-            why = f"it is not UTF-8 text (byte {error.start + 1})"
-            raise BadText(path.text, why, hint="save it as UTF-8") from None
-        digest = hashlib.sha256(data).hexdigest()
+        text, digest = text_of(path, data), hashlib.sha256(data).hexdigest()
         return Document(path=DocPath.parse(found.path), text=text, digest=digest, time=found.time)
 
     def raw(self, path: DocPath, *, most: int) -> bytes:
@@ -175,15 +170,6 @@ class RowDocuments(Documents):
         inside = self._files.beneath(path.key, limit=1)
         return "/".join(inside[0].path.split("/")[: len(path.parts)]) if inside else None
 
-    def spelt(self, path: DocPath) -> str:
-        """The path of a document to be, in the spelling of the folders that are there."""
-        folder = path.parent
-        while folder:
-            if (there := self.actual(DocPath.parse(folder))) is not None:
-                return there + path.text[len(folder) :]
-            folder = folder.rpartition("/")[0]
-        return path.text
-
     def version(self, path: str) -> str | None:
         found = self._files.look(path)
         return found.version if found and found.path == path else None
@@ -202,9 +188,6 @@ class RowDocuments(Documents):
 
     def strange(self, folder: str) -> tuple[tuple[str, str], ...]:
         return ()
-
-    def names(self, folder: str) -> tuple[str, ...]:
-        return tuple(sorted(self.raw_names(folder)))
 
     def raw_names(self, folder: str) -> Sequence[str]:
         depth = folder.count("/") + 1 if folder else 0

@@ -24,11 +24,11 @@ from contextlib import contextmanager, suppress
 from functools import cache
 
 from anima.config import FILE
-from anima.errors import BadText, Damaged, HomeBusy, HomeError, NoSuchDocument, NoSuchHome, Refused, StaleWrite
+from anima.errors import Damaged, HomeBusy, HomeError, NoSuchDocument, NoSuchHome, Refused, StaleWrite
 from anima.ledger import Edit, Key, Ledger, Record, parse
 from anima.ledger.views import Provenance
 from anima.model import Answer, Change, DocPath, Kind, Verdict, digest_of
-from anima.store import Batch, Mend, Rules, Whole, Written, never_whole
+from anima.store import Batch, Mend, Rules, Whole, Written, never_whole, text_of
 from anima.store.edits import Heads, Present, edit_of, edit_of_append, held_a_text, intent_of, late_note, seen_record
 from anima.store.lock import PATIENCE
 from anima.store.rows.files import FileRows, RowDocuments, RowState
@@ -305,9 +305,9 @@ class RowStore:
         for key, path in paths.items():
             if key in found:
                 actual, data = found[key]
-                standing[key] = Present(actual=actual, text=_text(path, data), size=len(data))
+                standing[key] = Present(actual=actual, text=text_of(path, data), size=len(data))
             else:
-                standing[key] = Present(actual=self.documents.spelt(path) if path.parent else path.text, text=None)
+                standing[key] = Present(actual=self.documents.spelt(path), text=None)
         return standing
 
     def _edit(self, change: Change, present: Mapping[str, Present], batch: Batch) -> Edit | None:
@@ -521,13 +521,6 @@ def _sweep() -> None:
 
 _SCRATCHES: weakref.WeakValueDictionary[tuple[str, int], Scratch] = weakref.WeakValueDictionary()
 _MAKING = threading.Lock()
-
-
-def _text(path: DocPath, data: bytes) -> str:
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise BadText(path.text, f"it is not UTF-8 text (byte {error.start + 1})") from None
 
 
 def _gap(text: str) -> str:
