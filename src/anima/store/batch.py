@@ -12,8 +12,8 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Literal
@@ -24,7 +24,7 @@ from anima.ledger.views import Provenance
 from anima.model import Answer, Change, DocPath, Kind, Verdict, digest_of
 from anima.store import Batch
 from anima.store.edits import Present, edit_of, edit_of_append, intent_of, seen_record
-from anima.store.folder import Folder, Signature, Unconfirmed, as_damage, signature_of
+from anima.store.folder import Folder, Signature, Unconfirmed, as_damage, signature_of, why
 from anima.store.private import STAGE, Machine
 from anima.store.safe_open import held, open_beneath, read_range, regular, write_all
 
@@ -451,24 +451,17 @@ def _check_writable(path: DocPath, found: os.stat_result) -> None:
         )
 
 
-@contextmanager
-def _confirmed(what: str) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        raise Unconfirmed(
-            f"{what}: it is written, but the disk did not confirm it ({os.strerror(error.errno or 0)})",
-            hint="look at the disk; the next write or opening makes sure of it",
-        ) from None
+def _confirmed(what: str) -> AbstractContextManager[None]:
+    def unconfirmed(error: OSError) -> Unconfirmed:
+        said = f"{what}: it is written, but the disk did not confirm it ({why(error)})"
+        return Unconfirmed(said, hint="look at the disk; the next write or opening makes sure of it")
+
+    return as_damage(what, instead=unconfirmed)
 
 
-@contextmanager
-def _written(path: DocPath) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        if error.errno in (errno.ELOOP, errno.EXDEV):
-            why = "it lies behind a link or on another file system; nothing was written"
-            raise BadPath(path.text, why) from None
-        hint = "free some space and try again" if error.errno in (errno.ENOSPC, errno.EDQUOT) else None
-        raise Damaged(f"{path}: cannot be written ({os.strerror(error.errno or 0)})", hint=hint) from None
+def _written(path: DocPath) -> AbstractContextManager[None]:
+    def elsewhere(error: OSError) -> BadPath | None:
+        said = "it lies behind a link or on another file system; nothing was written"
+        return BadPath(path.text, said) if error.errno in (errno.ELOOP, errno.EXDEV) else None
+
+    return as_damage(f"{path}: cannot be written", instead=elsewhere)

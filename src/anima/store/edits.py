@@ -287,7 +287,7 @@ def _line(text: str, limit: int) -> str:
 
 
 def patch_of(path: str, old: bytes | None, new: bytes | None) -> str:
-    """A unified diff of one file, with everything that is not printable made visible."""
+    """A unified diff of one file that is safe to print."""
     if _differing_lines(old or b"", new or b"") > _MAX_DIFF_LINES:
         return _inert(_plain_patch(path, old, new))
     import pygit2
@@ -321,11 +321,10 @@ def _plain_patch(path: str, old: bytes | None, new: bytes | None) -> str:
 
 
 def _inert(text: str) -> str:
-    return "\n".join(line if line.isprintable() else _visible(line) for line in text.split("\n"))
-
-
-def _visible(line: str) -> str:
-    return "".join(char if char.isprintable() or char == "\t" else f"\\u{ord(char):04x}" for char in line)
+    """Everything that is not printable, but for line ends and tabs, made visible."""
+    if all(line.isprintable() for line in text.split("\n")):
+        return text
+    return "".join(char if char.isprintable() or char in "\n\t" else f"\\u{ord(char):04x}" for char in text)
 
 
 def blob_id(data: bytes) -> str:

@@ -13,7 +13,7 @@ import os
 import stat
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from functools import cached_property
@@ -435,12 +435,15 @@ def why(error: BaseException) -> str:
 
 
 @contextmanager
-def as_damage(what: str, end: str = "", *, hint: str | None = None) -> Iterator[None]:
-    """What the system refuses inside is Damaged: `what`, why, and how it ended."""
+def as_damage(
+    what: str, end: str = "", *, instead: Callable[[OSError], Exception | None] = lambda error: None
+) -> Iterator[None]:
+    """What the system refuses inside is Damaged: `what`, why, and how it ended; or what `instead` makes of it."""
     try:
         yield
     except OSError as error:
-        raise Damaged(f"{what} ({why(error)}){end}", hint=hint) from None
+        hint = "free some space and try again" if error.errno in (errno.ENOSPC, errno.EDQUOT) else None
+        raise instead(error) or Damaged(f"{what} ({why(error)}){end}", hint=hint) from None
 
 
 class OpenedFile(OpenFile):

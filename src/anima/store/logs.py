@@ -15,7 +15,7 @@ import os
 import stat
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
 
@@ -23,7 +23,7 @@ from anima.errors import BadArguments, Damaged, NoSuchSession, printable
 from anima.ledger import MAX_LINE, last_line
 from anima.model import DocPath
 from anima.store import ID, Logs, LogState, Mend, OpenLog, never_whole
-from anima.store.folder import Folder, why
+from anima.store.folder import Folder, as_damage
 from anima.store.lock import flock, patiently, unlock
 from anima.store.private import TORN, Machine
 from anima.store.safe_open import held, open_beneath, open_folder, open_regular, read_range, regular, write_all
@@ -271,12 +271,8 @@ def _linked(id: str) -> Damaged:
     )
 
 
-@contextmanager
-def _explained(id: str) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        if error.errno in _ABSENT:
-            raise NoSuchSession(f"{id}: there is no such session") from None
-        said = f"the transcript of session {id} cannot be used ({why(error)}); nothing was changed"
-        raise Damaged(said) from None
+def _explained(id: str) -> AbstractContextManager[None]:
+    def absent(error: OSError) -> NoSuchSession | None:
+        return NoSuchSession(f"{id}: there is no such session") if error.errno in _ABSENT else None
+
+    return as_damage(f"the transcript of session {id} cannot be used", "; nothing was changed", instead=absent)

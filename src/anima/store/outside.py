@@ -16,7 +16,7 @@ import shutil
 import stat
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -146,17 +146,15 @@ def open_file(path: Path) -> IO[bytes]:
     return open(fd, "rb")
 
 
-@contextmanager
-def _explained(target: Path) -> Iterator[None]:
+def _explained(target: Path) -> AbstractContextManager[None]:
     """Errors of the system, said of an export."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno in (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR, errno.EISDIR):
-            said = f"{target}: somebody put something there meanwhile; nothing was overwritten"
-            raise Refused(said, rule="export-target") from None
-        hint = "free some space and try again" if error.errno in (errno.ENOSPC, errno.EDQUOT) else None
-        raise Damaged(f"{target}: the export cannot be written ({why(error)})", hint=hint) from None
+
+    def taken(error: OSError) -> Refused | None:
+        said = f"{target}: somebody put something there meanwhile; nothing was overwritten"
+        is_taken = error.errno in (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR, errno.EISDIR)
+        return Refused(said, rule="export-target") if is_taken else None
+
+    return as_damage(f"{target}: the export cannot be written", instead=taken)
 
 
 def sync_folder(folder: str | Path) -> None:
