@@ -16,7 +16,7 @@ import shape
 CEILINGS = {
     "(top)": 1_940,
     "agent": 3_340,
-    "backup": 2_260,
+    "backup": 2_230,
     "cli": 4_890,
     "connect": 4_560,
     "dream": 2_790,
@@ -24,13 +24,13 @@ CEILINGS = {
     "gate": 2_520,
     "home": 1_220,
     "layout": 1_130,
-    "ledger": 940,
+    "ledger": 910,
     "mcp": 840,
     "memory": 2_260,
     "prompt": 1_800,
     "search": 4_190,
     "sessions": 4_700,
-    "store": 9_280,
+    "store": 9_090,
     "testing": 2_550,
     "text": 3_180,
     "upkeep": 1_690,
@@ -58,7 +58,7 @@ def test_the_ceilings_together_are_no_higher_than_the_source_was() -> None:
 
 
 # What should be there and is not yet: lines, modules and the chain are larger than they should be, and may only fall.
-STILL = {"lines of Python": WHOLE, "lines of the spine": 24_245, "modules": 218, "longest chain of imports": 24}
+STILL = {"lines of Python": WHOLE, "lines of the spine": 24_010, "modules": 218, "longest chain of imports": 24}
 
 
 def test_every_other_figure_is_what_it_should_be() -> None:
