@@ -18,7 +18,7 @@ from pathlib import Path
 
 from anima import Home
 from anima.connect.connections import Connecting, host_of
-from anima.connect.wiring import Wiring
+from anima.connect.hosts import Wiring
 
 ROUNDS = 15
 ID = "0f9f6f3e-5d7c-4a57-9d0e-6a2b1c3d4e5f"

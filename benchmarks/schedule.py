@@ -35,7 +35,7 @@ PAGE = "---\ndescription: Helper number {n}, which looks something up and says w
 SERVER = """
 import os, resource, sys, threading, time
 from anima import Home
-from anima.web.app import create_app
+from anima.web.serve import create_app
 from anima.web.chores import CHORES
 from anima.web.serve import bound, server_for
 from anima.web.tokens import Keyring

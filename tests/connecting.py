@@ -12,8 +12,8 @@ from typing import Any
 from anima import Home, Session
 from anima.connect.connections import Connection, host_of
 from anima.connect.hook import answer
+from anima.connect.hosts import Wiring
 from anima.connect.settle import settle_all
-from anima.connect.wiring import Wiring
 
 ID = "0f9f6f3e-5d7c-4a57-9d0e-6a2b1c3d4e5f"
 FOLDERS = {

@@ -17,9 +17,8 @@ from starlette.testclient import TestClient
 
 from anima import Home, Scope
 from anima.testing import Clock
-from anima.web.app import create_app
 from anima.web.guard import KEY, RateLimits
-from anima.web.serve import bound, server_for
+from anima.web.serve import bound, create_app, server_for
 from anima.web.tokens import Keyring
 
 BASE = "http://127.0.0.1:4747"

@@ -80,8 +80,7 @@ MAY_ASK_THE_WORLD = {
     "cli/": "a face: it runs in somebody's shell",
     "web/tokens.py": "tokens and one-time codes must not be guessable",
     "connect/hook.py": "a host starts it",
-    "connect/waking.py": "the same, where a home must be opened for it",
-    "connect/settle.py": "a process of its own",
+    "connect/settle.py": "a process of its own, or what a host starts where a home must be opened for it",
     "testing/": "dice for tests",
     "store/": "a key and the name of a temporary file must not be guessable, not even in a test",
 }

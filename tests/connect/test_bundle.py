@@ -15,8 +15,7 @@ import pytest
 import yaml
 
 from anima.connect import EVENTS
-from anima.connect.hosts import HOSTS
-from anima.connect.wiring import SKILLS, Wiring, bundle, extension, skill
+from anima.connect.hosts import HOSTS, SKILLS, Wiring, bundle, extension, skill
 
 WIRING = Wiring(
     program=("/opt/anima/bin/anima",), home="/home/ana/aria", config="/home/ana/.config/anima", agent="Aria", env={}

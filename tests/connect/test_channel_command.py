@@ -15,11 +15,11 @@ import pytest
 from anima import Home
 from anima.agent.models import Models
 from anima.cli import run
-from anima.connect.channels.accounts import Account, Accounts
+from anima.connect.channels.presence import Account, Accounts
 from anima.testing.models import ModelServer, Spoken
 from anima.testing.telegram import TOKEN, BotServer
-from anima.web.app import create_app
 from anima.web.chores import Chore
+from anima.web.serve import create_app
 from channeling import OWNER, a_home
 from held import Held
 from owning import as_owner

@@ -15,9 +15,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anima import BadInput, Home, Refused
-from anima.connect import json_text
+from anima.connect import texts
 from anima.connect.hosts import HOSTS
-from anima.connect.toml_text import with_block, without_block
+from anima.connect.texts import with_block, without_block
 from connecting import connecting
 
 VALUE = {"command": "anima", "args": ["mcp", "--home", "/aria"]}
@@ -83,7 +83,7 @@ def test_what_was_added_beside_ours_stays_when_ours_goes(home: Home, tmp_path: P
     config, hooks = tmp_path / "codex/config.toml", tmp_path / "codex/hooks.json"
     config.write_text('model = "o"\n' + config.read_text() + '\n[hooks.state]\nx = "y"\n')
     theirs = {"hooks": [{"type": "command", "command": "mine"}]}
-    hooks.write_text(json_text.put_item(hooks.read_text(), ["hooks", "Stop"], theirs))
+    hooks.write_text(texts.put_item(hooks.read_text(), ["hooks", "Stop"], theirs))
     made = connecting(home, "codex", tmp_path)
     made.remove(made.plan(remove=True))
 
@@ -188,34 +188,34 @@ DRAWN = st.sampled_from([{}, {"indent": 2}, {"indent": "\t"}, {"separators": (",
 
 @given(OBJECTS, DRAWN)
 def test_any_file_is_read_as_json_reads_it(value: dict[str, Any], drawn: dict[str, Any]) -> None:
-    assert json_text.parse(json.dumps(value, **drawn)).value == value
-    assert json_text.parse(f"// x\n{json.dumps(value, ensure_ascii=False, **drawn)} /* y */\n").value == value
+    assert texts.parse(json.dumps(value, **drawn)).value == value
+    assert texts.parse(f"// x\n{json.dumps(value, ensure_ascii=False, **drawn)} /* y */\n").value == value
 
 
 @given(OBJECTS.filter(lambda value: "ours" not in value), DRAWN)
 def test_a_member_is_put_in_and_taken_out_and_the_rest_stays(value: dict[str, Any], drawn: dict[str, Any]) -> None:
     text = json.dumps(value, **drawn)
-    made = json_text.put(text, ["ours", "anima"], VALUE)
+    made = texts.put(text, ["ours", "anima"], VALUE)
 
     assert json.loads(made) == {**value, "ours": {"anima": VALUE}}
-    assert json_text.put(made, ["ours", "anima"], VALUE) == made
-    assert json_text.take(made, ["ours"]) == text
-    assert json.loads(json_text.take(made, ["ours", "anima"])) == {**value, "ours": {}}
+    assert texts.put(made, ["ours", "anima"], VALUE) == made
+    assert texts.take(made, ["ours"]) == text
+    assert json.loads(texts.take(made, ["ours", "anima"])) == {**value, "ours": {}}
 
 
 @given(st.lists(JSON, max_size=4), DRAWN)
 def test_an_element_is_put_in_and_taken_out_and_the_rest_stays(value: list[Any], drawn: dict[str, Any]) -> None:
     text = json.dumps({"a": {"b": value}}, **drawn)
-    made = json_text.put_item(text, ["a", "b"], VALUE)
+    made = texts.put_item(text, ["a", "b"], VALUE)
 
     assert json.loads(made) == {"a": {"b": [*value, VALUE]}}
-    assert json_text.take_item(made, ["a", "b"], VALUE) == text
+    assert texts.take_item(made, ["a", "b"], VALUE) == text
 
 
 @given(st.text(max_size=60))
 def test_no_text_makes_the_reader_fail_otherwise_than_by_saying_so(text: str) -> None:
     try:
-        json_text.parse(text)
+        texts.parse(text)
     except BadInput:
         pass
 

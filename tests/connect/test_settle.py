@@ -14,10 +14,10 @@ from typing import Any
 import pytest
 
 from anima import Home, Origin, Scope
+from anima.connect import ancestors
 from anima.connect.connections import contact_of, silent_hosts
 from anima.connect.hosts import HOSTS
 from anima.connect.settle import Joining, conversation, spool_of
-from anima.connect.spool import ancestors
 from anima.connect.transcripts import is_own, said_in
 from connecting import ID, Connected, assistant, called, result, user
 
@@ -481,7 +481,7 @@ def test_only_a_tool_of_ours_is_ours(tool: str, own: bool) -> None:
 def test_a_hook_whose_parent_is_gone_has_no_owner_in_it() -> None:
     code = (
         "import os, json\nparent = os.getpid()\nif os.fork(): os._exit(0)\nwhile os.getppid() == parent: pass\n"
-        "from anima.connect.spool import is_agents_shell\n"
+        "from anima.connect import is_agents_shell\n"
         "print(json.dumps([os.getppid() <= 1, is_agents_shell('claude-code')]))\n"
     )
     env = {name: value for name, value in os.environ.items() if name != "CLAUDECODE"}

@@ -16,7 +16,7 @@ import pytest
 from mcp.shared.exceptions import MCPError
 
 from anima import Home, Scope
-from anima.mcp.shapes import PROMPTS
+from anima.mcp.server import PROMPTS
 from anima.sessions.tools import TABLE, Argument, Tool
 from mcp import Client
 from mcp_doors import DOORS, ERAS, visiting

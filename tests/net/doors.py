@@ -23,7 +23,7 @@ from mcp.shared.exceptions import MCPError
 from anima import Home, HomeError, Scope
 from anima.cli.serve import _guest
 from anima.testing import Clock
-from anima.web.app import create_app
+from anima.web.serve import create_app
 from mcp import Client, StdioServerParameters
 from mcp_doors import ERAS, command, environment, http_client
 from serving import Desk, running

@@ -21,7 +21,7 @@ from anima.memory import MOST_PER_GUEST, MOST_PER_SESSION
 from anima.memory.unreviewed import MOST_OF_GUEST, MOST_OF_SESSION
 from anima.testing import Clock
 from anima.testing.models import ModelServer
-from anima.web.app import create_app
+from anima.web.serve import create_app
 from parroting import parrot
 from serving import Desk, desk_in, running
 

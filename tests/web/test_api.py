@@ -15,8 +15,8 @@ from hypothesis import HealthCheck, given, settings
 from anima import Home, Scope
 from anima.errors import HTTP_STATUS, HomeError, StaleWrite
 from anima.sessions.tools import TABLE
-from anima.web.app import create_app
-from anima.web.problems import of_error
+from anima.web.guard import of_error
+from anima.web.serve import create_app
 from serving import Desk, Stream, desk_in, running
 
 API = "/api/v1"

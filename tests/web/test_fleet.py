@@ -26,8 +26,8 @@ from anima.home import now
 from anima.home.folders import fleet
 from anima.store.rows.fleet import Fleet
 from anima.web.guard import KEY
-from anima.web.logs import JsonLines
-from anima.web.waking import Waking, Woken
+from anima.web.homes import Waking, Woken
+from anima.web.telemetry import JsonLines
 from conftest import Cluster
 from fronting import BASE, Front
 from serving import Stream, running

@@ -14,7 +14,7 @@ from anima.errors import NoSuchHome
 from anima.store.rows.fleet import Fleet
 from anima.store.rows.tenants import _tables
 from anima.web import homes as many
-from anima.web.logs import JsonLines
+from anima.web.telemetry import JsonLines
 from anima.web.tokens import new_pass, new_secret
 from conftest import NOW, Cluster
 from fronting import BASE, Front

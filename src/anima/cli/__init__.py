@@ -25,15 +25,15 @@ COMPLETE = "_ANIMA_COMPLETE"  # set by a shell that asks what could come next (l
 
 # Heading, then module and its commands. A new command needs its word here, and nothing else.
 GROUPS = {
-    "Homes": {"home": "status init use open doctor config trust-home", "serve": "up serve", "tenant": "tenant"},
+    "Homes": {"home": "status init use open doctor config trust-home", "serve": "up serve tenant"},
     "Talk": {"chat": "chat", "agent": "say model schedule channel"},
-    "What the agent is told": {"prompt": "prompt identity files read"},
+    "What the agent is told": {"home": "prompt identity files read"},
     "Memory": {"memory": "remember note write append edit move delete review", "care": "forget tidy dream"},
     "Find": {"search": "search about index"},
     "Conversations": {"sessions": "sessions stats call"},
-    "Look back": {"past": "why undo history diff restore audit"},
+    "Look back": {"search": "why undo history diff restore audit"},
     "Keep and move": {"backup": "snapshot export import migrate"},
-    "Let agents in": {"connect": "connect hook", "serve": "mcp token"},
+    "Let agents in": {"connect": "connect hook mcp token"},
     "Learn": {"learn": "tour help completion"},
 }
 MODULES = {name: module for group in GROUPS.values() for module, names in group.items() for name in names.split()}

@@ -15,19 +15,7 @@ from typing import TYPE_CHECKING
 import click
 
 from anima.agent import PRACTICE
-from anima.cli.command import (
-    AGENT,
-    HOME,
-    JSON,
-    Reply,
-    argument,
-    command,
-    flag,
-    given_text,
-    is_owner,
-    need_trust,
-    option,
-)
+from anima.cli.command import Reply, argument, command, flag, given_text, is_owner, need_trust, option
 from anima.cli.sessions import listed_as
 from anima.cli.show import counted, flat, inert, need_person, patient, whisper
 from anima.errors import BadArguments, Refused
@@ -38,7 +26,7 @@ if TYPE_CHECKING:
     from anima.agent.conversation import Answered, Happening
     from anima.agent.models import Models
     from anima.agent.rituals import Rituals
-    from anima.connect.channels.accounts import Account
+    from anima.connect.channels.presence import Account
 
 CHANNEL = "chat"
 MODEL = option("--model", metavar="NAME", help="A model of anima model, for this once.")
@@ -51,9 +39,7 @@ SESSION = option(
     argument("text", help="What to say; - reads it from standard input."),
     SESSION,
     MODEL,
-    AGENT,
-    HOME,
-    JSON,
+    "agent home json",
 )
 def say(home: Home, text: str, session: str | None, model: str | None, as_owner: bool) -> Reply:
     """Say something to the agent and print its answer. A new conversation, unless --session names one.
@@ -174,8 +160,7 @@ def quiet(what: Happening) -> str:
     ),
     flag("--test", help="Say hello to it."),
     flag("--remove", help="Take it off the list, with its key."),
-    HOME,
-    JSON,
+    "home json",
     owners=lambda given: bool(given["name"]),
 )
 def model(home: Home, name: str | None, url: str | None, key: bool, test: bool, remove: bool) -> Reply:
@@ -245,9 +230,7 @@ _SCHEDULE_VERBS = ("on", "off", "run", "pause", "resume")
     argument("verb", default=None, help="on, off, run, pause or resume; without one, what there is."),
     argument("name", default=None, help="A ritual: heartbeat, boot, or a page of routines/."),
     flag("--yes", help="Do not ask."),
-    AGENT,
-    HOME,
-    JSON,
+    "agent home json",
     owners=lambda given: bool(given["verb"]),
 )
 def schedule(home: Home, verb: str | None, name: str | None, yes: bool) -> Reply:
@@ -337,8 +320,7 @@ _CHANNEL_VERBS = ("on", "off", "run")
     option("--url", metavar="URL", help="A server of your own that speaks as the channel's does."),
     option("--owner", metavar="ID", help="Your own id there: whoever writes with it is you."),
     flag("--remove", help="Take the account away, with its token."),
-    HOME,
-    JSON,
+    "home json",
     owners=lambda given: any(given[each] for each in ("verb", "token", "url", "owner", "remove")),
 )
 def channel(
@@ -355,7 +337,7 @@ def channel(
     anima channel telegram on
     anima channel                      how it stands
     """
-    from anima.connect.channels.accounts import Account, Accounts
+    from anima.connect.channels.presence import Account, Accounts
     from anima.connect.channels.telegram import Telegram
 
     accounts = Accounts(home)
@@ -386,7 +368,7 @@ def channel(
 
 def _run(home: Home, name: str) -> None:
     from anima.agent.chats import Chats
-    from anima.connect.channels.accounts import attend
+    from anima.connect.channels.presence import attend
 
     whisper(f"{name}: until Ctrl-C")
     with closing(Chats(home)) as chats:

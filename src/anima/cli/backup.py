@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import anima
-from anima.cli.command import HOME, Reply, argument, command, flag, home_path, open_home, option, unless_dry
+from anima.cli.command import Reply, argument, command, flag, home_path, open_home, option, unless_dry
 from anima.cli.show import counted, flat, inert, listed, need_person, plain, progress_bar, say, show_notes, whisper
 from anima.errors import BadArguments
 
@@ -32,7 +32,7 @@ _SHOWN, _SHOWN_MOVED = 12, 20
     flag("--other-home", help="Restore: also where another home stands."),
     flag("--dry-run", help="Restore, prune: only show what would change."),
     flag("--yes", help="Restore: do not ask."),
-    HOME,
+    "home",
     opens=False,
     owners=lambda given: given["action"] in ("restore", "prune") and not given["dry_run"],
 )
@@ -275,7 +275,7 @@ def _first(names: Sequence[str]) -> str:
 @command(
     argument("source", metavar="FROM", help="A home: a folder, file:… or postgresql://…#tenant/agent."),
     argument("target", metavar="TO", help="Another such place, where nothing stands or an earlier state of it."),
-    HOME,
+    "home",
     opens=False,
     owners=lambda given: True,
 )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from anima.cli.command import HOME, SET, Number, Reply, command, day_of, flag, option, unless_dry, words
+from anima.cli.command import Number, Reply, command, day_of, flag, option, unless_dry, words
 from anima.cli.show import (
     console,
     counted,
@@ -125,8 +125,7 @@ _ASKS = {"merge": "Take out what is said twice?", "archive": "Move it to the arc
     flag("--yes", help="Carry out all of them without asking; contradictions stay."),
     option("--all", "every", default=False, help="Show everything."),
     option("--limit", type=Number(int, 1, 100_000), default=10, help="How many to show of each kind."),
-    HOME,
-    SET,
+    "home set",
     owners=lambda given: given["fix"] or given["yes"],
 )
 def tidy(
@@ -308,8 +307,7 @@ MOST_EXPLAINED = 40
     flag("--explain", help="Show each candidate: its score in parts, and each gate."),
     option("--since", metavar="DAY", help="Count only searches from this day on."),
     option("--preset", help="By whose rules: anima, nexo or openclaw. Default: the configuration's."),
-    HOME,
-    SET,
+    "home set",
 )
 def dream(home: Home, dry_run: bool, explain: bool, since: str | None, preset: str | None) -> Reply:
     """Dream now: what searches speak for becomes memory, what is no longer so leaves it.

@@ -17,7 +17,7 @@ import click
 
 from anima.agent.chats import waiting
 from anima.cli.agent import CHANNEL, MODEL, SESSION, chosen, meant, quiet
-from anima.cli.command import AGENT, HOME, SET, command
+from anima.cli.command import command
 from anima.cli.memory import decided_call, show_noted, show_receipts
 from anima.cli.show import console, counted, flat, inert, need_person, one_key, say, shortened, show_proposal, whisper
 from anima.errors import HomeError
@@ -54,13 +54,7 @@ HELP = """\
 Alt-Enter begins a new line, Ctrl-C stops an answer, Ctrl-D leaves."""
 
 
-@command(
-    SESSION,
-    MODEL,
-    AGENT,
-    HOME,
-    SET,
-)
+@command(SESSION, MODEL, "agent home set")
 def chat(home: Home, session: str | None, model: str | None) -> int:
     """Talk with the agent. Without a model, practice answers: a small program that follows plain sentences.
 

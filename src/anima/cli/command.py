@@ -16,13 +16,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
 from functools import cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from anima.cli.show import flat, say, say_json, whisper
-from anima.errors import BadArguments, HomeError, NoSuchHome, Refused
+from anima.errors import BadArguments, HomeError, MissingExtra, NoSuchHome, Refused
 from anima.model import OWN_FILE, OWNERS_OWN, DocPath, Origin, Scope, is_address
 
 if TYPE_CHECKING:
@@ -191,6 +192,9 @@ HOME = option(
 JSON = flag("--json", help="Print exactly one JSON value.")
 SET = option("--set", "set_", metavar="KEY=VALUE", multiple=True, help="Set a key of anima.toml for this call.")
 AGENT = option("--agent", metavar="ID", help="One of several agents in the configuration.")
+PORT = option(
+    "--port", metavar="PORT", type=Number(int, 0, 65_535), help="The port; 0 for any. Default: 4747 or one nearby."
+)
 SENDER = option("--sender", metavar="ID", help="Who speaks, as channel:id; all but the owner have their own layer.")
 
 
@@ -205,7 +209,9 @@ def scope(more: str = "", **rest: Any) -> click.Option:
     )
 
 
-SCOPE = scope(default=Scope.MAIN.value)
+# Options of many commands, by which a command names those it takes.
+SHARED = {"home": HOME, "json": JSON, "set": SET, "agent": AGENT, "sender": SENDER, "port": PORT}
+SHARED["scope"] = scope(default=Scope.MAIN.value)
 
 
 def place_of(given: str) -> tuple[DocPath, int | None]:
@@ -241,15 +247,18 @@ class Command(click.Command):
 
 
 def command(
-    *params: click.Parameter, name: str | None = None, opens: bool = True, owners: Owners | None = None
+    *wanted: click.Parameter | str, name: str | None = None, opens: bool = True, owners: Owners | None = None
 ) -> Callable[[Any], Command]:
-    """Makes a command of a function, whose docstring is its help.
+    """Makes a command of a function, whose docstring is its help. Parameters that many share are `wanted` by their names.
 
     The function is given the open home first, unless `opens` is False (then the options that name one), and `json` if it
     asks for it. What it gives back is a Reply, a code to exit with, or nothing when all is said. `--home` comes by itself
     where a home is opened, and `--json` where a Reply is given. `owners` says of what is given whether it is the owner's
     alone to do; a function that asks for `as_owner` finds out and does without.
     """
+
+    named = ([SHARED[one] for one in each.split()] if isinstance(each, str) else [each] for each in wanted)
+    params = [param for group in named for param in group]
 
     def made(function: Callable[..., Reply | int | None]) -> Command:
         def call(**given: Any) -> int:
@@ -310,6 +319,12 @@ def agents_hand(home: Home) -> Iterator[Session]:
     with home.session(scope=Scope.MAIN, channel="cli") as session:
         session.taint(Origin.HOST)
         yield session
+
+
+def need_serving() -> None:
+    """Raises MissingExtra where the parts that serve are not installed. Comes before anything heavy is imported."""
+    if any(find_spec(name) is None for name in ("fastapi", "uvicorn", "jinja2")):
+        raise MissingExtra("serve", "serving a home")
 
 
 def program_name() -> str:

@@ -1,20 +1,33 @@
-"""Commands that give a home its place in other programs: connect hook."""
+"""Commands that let agents in: connect hook, a home's place in other programs; token mcp, who may come and by which protocol.
+
+Promise: with `mcp` standard output belongs to the protocol, so everything else is said on standard error; the scope must
+be told; over HTTP nothing is answered without a token. What serves is imported only when it is needed.
+"""
 
 from __future__ import annotations
 
+import os
 import sys
+from datetime import timedelta
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from anima.cli.command import Reply, argument, command, flag, need_trust, option
-from anima.cli.show import flat, inert, plain, say
-from anima.errors import BadArguments, Refused
+from anima.cli.command import Number, Reply, argument, command, flag, need_serving, need_trust, option, scope
+from anima.cli.show import flat, inert, plain, say, whisper
+from anima.errors import BadArguments, Damaged, MissingExtra, Refused
+from anima.model import Scope
 
 if TYPE_CHECKING:
+    from starlette.applications import Starlette
+    from starlette.requests import Request
+
     from anima import Home
-    from anima.connect.change import Step
-    from anima.connect.connections import Connection
+    from anima.connect.connections import Connection, Step
+    from anima.mcp import Visitor
+    from anima.mcp.visits import Join
+    from anima.web.tokens import Keyring
 
 
 @command(
@@ -72,7 +85,8 @@ def _taken_over(home: Home, file: str, *, dry_run: bool, yes: bool, json: bool) 
     """Settings of another system's, shown as a change of anima.toml and made; then what has no counterpart."""
     from pathlib import Path
 
-    from anima.connect.change import make, settings_edit
+    from anima.connect.connections import make
+    from anima.connect.moving_in import settings_edit
 
     need_trust(home, may_ask=not json and not dry_run)
     step, found, left = settings_edit(Path(file), home.name)
@@ -147,3 +161,213 @@ def hook(host: str, event: str, config: str | None, home: str | None) -> int:
     if not home or not config:
         raise BadArguments("a hook says its --home and --config", hint="anima connect writes the whole line")
     return main([host, event, "--home", home, "--config", config])
+
+
+TOKEN = "ANIMA_MCP_TOKEN"
+LEAST_TOKEN = 32  # characters
+PATH = "/mcp"
+
+
+# -- tokens ----------------------------------------------------------------------------------------------------------------
+
+
+@command(
+    argument("action", metavar="ACTION", default="list", help="make, list, revoke, clear, link or path."),
+    argument("id", metavar="ID", default=None, help="Which one to revoke, or to clear: its id or its name."),
+    option("--name", metavar="NAME", default="token", help="What to call a new token."),
+    option("--scope", metavar="SCOPE", help="Make an agent's token for this scope; without it, the owner's."),
+    option("--sender", metavar="ID", help="Who speaks through an agent's token."),
+    option("--days", type=Number(int, 1, 36_500), default=90, help="How long a new token works."),
+    "port",
+    owners=lambda given: given["action"] != "list",
+)
+def token(home: Home, action: str, **asked: Any) -> Reply:
+    """Make, list and revoke the tokens of a served home, or make a new link to its page.
+
+    `path` shows the file with the owner's own token, for programs of yours. `clear` vouches for what came in from outside
+    with a token, or with an agent of `anima mcp --as NAME`: conversations that begin later count as not having read it.
+
+    \b
+    Examples:
+      anima token make --name laptop --scope main --days 30
+      anima token revoke 3f9c2a71b0de
+      anima token clear laptop
+      anima token link
+    """
+    need_serving()
+    from anima.web.tokens import Keyring
+
+    keyring, name = Keyring.of(home), asked["id"]
+    if action == "make":
+        return _make(home, keyring, asked)
+    if action == "list":
+        found, lines = keyring.all(), []
+        for each in found:
+            kind = {"owner": "owner", "page": "browser"}.get(each.kind) or f"agent {each.scope}"
+            until = f"until {each.expires:%Y-%m-%d}" if each.expires else "until revoked"
+            lines.append(f"{each.id}  {kind:<16} {until:<16} {flat(each.name)}")
+        return Reply(found, lines or "no tokens; anima token make makes one")
+    if action == "link":
+        from anima.web import serve
+
+        at = keyring.served_at()
+        url = f"http://{serve.HOST}:{asked['port'] or serve.PORT}" if asked["port"] or not at else at
+        link = f"{url}/login#{keyring.code()}"
+        whisper(
+            "it works once, for ten minutes, while the home is served" + ("" if at else "; nobody serves it just now")
+        )
+        return Reply({"link": link}, link)
+    if action == "path":
+        keyring.owner_token()
+        path = os.fspath(keyring.folder / "owner.token")
+        return Reply({"path": path}, flat(path))
+    if action not in ("revoke", "clear"):
+        raise BadArguments(f"there is no action {action!r}; there are make, list, revoke, clear, link, path")
+    if not name:
+        what = "token" if action == "revoke" else "token or agent"
+        raise BadArguments(f"say which {what}", hint="anima token list")
+    if action == "revoke":
+        gone = keyring.revoke(name)
+        return Reply({"revoked": gone.id}, f"revoked: {gone.id} ({flat(gone.name)})")
+    meant = [one.credential for one in keyring.all() if name in (one.id, one.name)]
+    home.sessions.clear_credentials(*meant, _credential(None if name == "mcp" else name))
+    return Reply({"cleared": name}, f"cleared: {flat(name)}; it counts for conversations that begin from now on")
+
+
+def _make(home: Home, keyring: Keyring, asked: dict[str, Any]) -> Reply:
+    scope = Scope.parse(asked["scope"]) if asked["scope"] else None
+    made, secret = keyring.make(
+        "agent" if scope else "owner",
+        name=asked["name"],
+        scope=scope,
+        agent=home.agent if scope else None,
+        sender=asked["sender"] if scope else None,
+        lifetime=timedelta(days=asked["days"]),
+    )
+    whisper(f"token {made.id}, until {made.expires:%Y-%m-%d}; it is shown only now")
+    return Reply({**plain(made), "token": secret}, secret)
+
+
+# -- MCP -------------------------------------------------------------------------------------------------------------------
+
+
+@command(
+    scope(" It must be told, and holds for every caller.", required=True),
+    "sender agent",
+    flag(
+        "--approve-here",
+        help="Let the person at this client approve changes in its forms; only if no agent answers them.",
+    ),
+    option(
+        "--as", "as_", metavar="NAME", help="What you call the agent; one that your owner.toml calls clean counts so."
+    ),
+    option("--host", metavar="HOST", help="Which host starts it (anima connect): its hooks and tools are one session."),
+    flag("--http", help="Serve streamable HTTP on 127.0.0.1 instead."),
+    option("--port", type=Number(int, 0, 65_535), default=8765, help="For --http: the port; 0 takes a free one."),
+    "home set",
+)
+def mcp(
+    home: Home,
+    scope: str,
+    sender: str | None,
+    as_: str | None,
+    approve_here: bool,
+    host: str | None,
+    http: bool,
+    port: int,
+) -> None:
+    """Let an agent live in the home over MCP: on standard input and output, or over HTTP on this machine.
+
+    \b
+    anima mcp --scope main --home ~/aria
+    anima mcp --scope main --approve-here --home ~/aria
+    ANIMA_MCP_TOKEN=… anima mcp --scope group --http --port 8765
+    """
+    need_trust(home, may_ask=True)
+    listening = Scope.parse(scope)
+    if approve_here and (http or listening is not Scope.MAIN):
+        raise BadArguments(
+            "--approve-here is for --scope main on standard input and output; elsewhere whoever asks could answer",
+            hint="the owner decides with anima review, or on the page",
+        )
+    if find_spec("uvicorn") is None:  # looked for alone: on a pipe it would only take time
+        raise MissingExtra("serve", "the MCP server")
+    try:
+        from anima.mcp import Visitor, serve_stdio
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("anima"):
+            raise
+        raise MissingExtra("serve", "the MCP server") from error
+    join = _joining(home, host) if host and not http and listening is Scope.MAIN and sender is None else None
+    visitor = Visitor(home=home, scope=listening, sender=sender, key=_credential(as_), name=as_ or "", join=join)
+    if http:
+        _serve_http(visitor, port)
+    else:
+        import asyncio
+
+        asyncio.run(serve_stdio(visitor, approve_here=approve_here))
+
+
+def _joining(home: Home, host: str) -> Join:
+    """How requests find the session of the host's own conversation."""
+    from anima.connect import EVENTS
+    from anima.connect.settle import Joining
+
+    if host not in EVENTS:
+        raise BadArguments(f"there is no host {host!r} with hooks; there are {', '.join(EVENTS)}")
+    return Joining(home, host, env=os.environ)
+
+
+def _credential(name: str | None) -> str:
+    """What stands for an agent that we serve without a token of the home's."""
+    return f"mcp:{name}" if name else "mcp"
+
+
+def _serve_http(visitor: Visitor, port: int) -> None:
+    import secrets
+    import signal
+    import socket
+
+    import uvicorn
+
+    token = os.environ.get(TOKEN)
+    shown = f"…  (from {TOKEN})"
+    if token is None:
+        token = secrets.token_urlsafe(32)
+        shown = f"{token}   (new; set {TOKEN} to keep one)"
+    elif len(token) < LEAST_TOKEN:
+        raise BadArguments(f"{TOKEN} is too short to be a secret; it has at least {LEAST_TOKEN} characters")
+    # Named as TCP, because asyncio sends small answers without delay only on sockets that say so.
+    with socket.socket(proto=socket.IPPROTO_TCP) as listening:
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listening.bind(("127.0.0.1", port))
+            listening.listen(1024)  # whoever reads the address may come at once
+        except OSError as error:
+            raise Damaged(f"port {port} cannot be had: {error.strerror}", hint="name another with --port") from None
+        whisper(f"anima: {inert(visitor.scope)} at http://127.0.0.1:{listening.getsockname()[1]}{PATH}")
+        whisper(f"       Authorization: Bearer {shown}")
+        about: dict[str, Any] = {"log_config": None, "access_log": False, "server_header": False}
+        server = uvicorn.Server(uvicorn.Config(_app(visitor, token), timeout_graceful_shutdown=3, **about))
+        # The server raises a signal again when it is done with it, and that must not keep the home from being closed.
+        for name in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(name, lambda number, frame: setattr(server, "should_exit", True))
+        server.run(sockets=[listening])
+
+
+def _app(visitor: Visitor, token: str) -> Starlette:
+    import secrets
+
+    from starlette.applications import Starlette
+    from starlette.routing import Route
+
+    from anima.mcp import asgi_app
+
+    wanted = f"Bearer {token}".encode()
+
+    def who(request: Request) -> Visitor | None:
+        shown = request.headers.get("authorization", "").encode("utf-8", "surrogatepass")
+        return visitor if secrets.compare_digest(shown, wanted) else None
+
+    endpoint = asgi_app(who)
+    return Starlette(routes=[Route(PATH, endpoint=endpoint)], lifespan=lambda app: endpoint.running())

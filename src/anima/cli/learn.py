@@ -16,7 +16,7 @@ from typing import Any
 
 import click
 
-from anima.cli.command import HOME, Reply, argument, command, flag
+from anima.cli.command import Reply, argument, command, flag
 from anima.cli.show import console, say
 from anima.errors import BadArguments
 
@@ -119,7 +119,7 @@ def _living_in(folder: str) -> Iterator[None]:
         os.environ.update(before)
 
 
-@command(argument("topic", metavar="COMMAND", default="", help="A command, or all."), HOME, opens=False, name="help")
+@command(argument("topic", metavar="COMMAND", default="", help="A command, or all."), "home", opens=False, name="help")
 def help_(topic: str, home: str | None) -> Reply:
     """Show what there is to do, or how one command is used.
 
@@ -149,7 +149,7 @@ def help_(topic: str, home: str | None) -> Reply:
     )
 
 
-@command(argument("shell", metavar="SHELL", help="bash, zsh or fish.", offers=lambda home: SHELLS), HOME, opens=False)
+@command(argument("shell", metavar="SHELL", help="bash, zsh or fish.", offers=lambda home: SHELLS), "home", opens=False)
 def completion(shell: str, home: str | None) -> Reply:
     """Print what makes a shell complete commands, options, documents and sessions.
 

@@ -1,4 +1,4 @@
-"""Commands that find: search about index."""
+"""Commands that find, search about index; and that look back and take back: history diff undo restore why audit."""
 
 from __future__ import annotations
 
@@ -7,8 +7,33 @@ from dataclasses import asdict
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
-from anima.cli.command import HOME, SCOPE, SENDER, SET, Number, Reply, command, day_of, flag, option, words
-from anima.cli.show import bar, console, inert, plain, progress_bar, say, shortened, show_notes
+from anima.cli.command import (
+    Number,
+    Reply,
+    argument,
+    command,
+    day_of,
+    documents,
+    flag,
+    option,
+    place_of,
+    unless_dry,
+    words,
+)
+from anima.cli.show import (
+    bar,
+    console,
+    counted,
+    inert,
+    plain,
+    progress_bar,
+    say,
+    shortened,
+    show_diff,
+    show_notes,
+    table,
+    whisper,
+)
 from anima.errors import BadArguments
 
 if TYPE_CHECKING:
@@ -17,16 +42,14 @@ if TYPE_CHECKING:
 
 @command(
     words("query", help="What to look for, in plain words."),
-    SCOPE,
-    SENDER,
+    "scope sender",
     option("--limit", type=Number(int, 1, 1_000), default=6, help="How many hits."),
     option("--at", help="When the question is put; “two weeks ago” counts from there."),
     option("--fusion", default="context", help="context (ours), rrf or weighted."),
     option("--legs", default="both", help="both, words or meaning."),
     option("--min-score", type=Number(float, 0, 1), default=0.0, help="Leave out weaker hits."),
     flag("--explain", help="Show what each part of the score contributed."),
-    HOME,
-    SET,
+    "home set",
 )
 def search(home: Home, query: str, at: str | None, explain: bool, json: bool, **asked: Any) -> Reply:
     """Find what was written down, with the lines it stands on.
@@ -74,8 +97,7 @@ def _snippet(text: str, limit: int = 160) -> str:
     flag("--rebuild", help="From nothing."),
     flag("--backfill", help="Make vectors that are missing, because the embedder was away or came later."),
     flag("--watch", help="Then keep it in step while files change, until Ctrl-C."),
-    HOME,
-    SET,
+    "home set",
 )
 def index(home: Home, rebuild: bool, backfill: bool, watch: bool, json: bool) -> Reply | None:
     """Bring the search index up to date. Searching does so too; this shows the work.
@@ -112,7 +134,7 @@ def index(home: Home, rebuild: bool, backfill: bool, watch: bool, json: bool) ->
     words("name", help="A person, place or thing."),
     option("--limit", type=Number(int, 1, 1_000), default=12, help="How many mentions."),
     option("--at", metavar="DATE", help="What held on that date, such as 2026-02-03."),
-    SCOPE,
+    "scope",
 )
 def about(home: Home, name: str, limit: int, at: str | None, scope: str) -> Reply:
     """What the home says about somebody or something: its page, mentions over time, who is named with it.
@@ -144,3 +166,143 @@ def _show_about(found: Any, name: str, day: date | None) -> None:
         say(f"Nothing here names {inert(name)}.")
     elif found.total > len(found.mentions):
         say(f"… and {found.total - len(found.mentions)} more; --limit shows them")
+
+
+@command(
+    argument("path", default=None, help="One document; default all.", offers=documents),
+    option("--limit", type=Number(int, 1, 100_000), default=20, help="How many, newest first."),
+)
+def history(home: Home, path: str | None, limit: int) -> Reply:
+    """What was changed when and by whom, newest first.
+
+    \b
+    anima history
+    anima history MEMORY.md --limit 5
+    """
+    revisions = home.past.log(path, limit=limit)
+    problem = home.past.problem
+
+    def show() -> None:
+        if problem:
+            whisper(f"anima: history is broken: {inert(problem)}")
+        if not revisions:
+            return say("Nothing was written yet.")
+        drawn = table(*(short := ("revision", "when (UTC)", "who", "change")), "what", whole=short)
+        for each in revisions:
+            when = f"{each.time:%Y-%m-%d %H:%M}"
+            drawn.add_row(each.id[:8], when, each.actor, each.batch or "", inert(each.subject))
+        console().print(drawn)
+        more = "; --limit shows more" if len(revisions) == limit else ""
+        return say(f"{counted(len(revisions), 'revision')}{more}")
+
+    return Reply(revisions, show)
+
+
+@command(
+    argument("revision", help="A revision from anima history."),
+    argument("other", default=None, help="A second one: show what lies between."),
+    option("--path", help="Only one document."),
+)
+def diff(home: Home, revision: str, other: str | None, path: str | None) -> Reply:
+    """What a revision changed.
+
+    \b
+    anima diff a3f9c2
+    anima diff a3f9c2 7be01d --path MEMORY.md
+    """
+    found = home.past.diff(revision, other, path=path)
+    return Reply({"diff": found}, lambda: show_diff(found))
+
+
+@command(
+    argument("change", default=None, help="A change's number from anima history; default the newest."),
+    option("--session", help="Everything one session wrote."),
+    flag("--sweep", help="What the last night of dreaming changed."),
+    flag("--dry-run", help="Only show what would be taken back."),
+    owners=unless_dry,
+)
+def undo(home: Home, change: str | None, session: str | None, sweep: bool, dry_run: bool) -> Reply:
+    """Take back a change, or all of a session. Undoing is a change too, so it can be undone.
+
+    \b
+    anima undo                    the newest change
+    anima undo 18                 change 18, also when other lines changed since
+    anima undo --session 22a7449d-76a8-4224-9d2c-9c948af0105e --dry-run
+    anima undo --sweep            the last night of dreaming
+    """
+    change = home.past.last_sweep() if sweep else change
+    found = home.past.show_undo(change=change, session=session)
+    receipts = () if dry_run else home.undo(change, session=session, content=found.content)
+
+    def show() -> None:
+        show_diff(found.diff)
+        verb = "would take back" if dry_run else "took back"
+        say(f"{verb} change {', '.join(found.ids)}" if found.files else "there was nothing left of it to take back")
+
+    return Reply({"undone": found.ids, "diff": found.diff, "receipts": receipts}, show)
+
+
+@command(
+    argument("path", help="A document, also one that was deleted.", offers=documents),
+    option("--at", required=True, help="A revision, a day or a moment: a3f9c2, 2026-05-08, 2026-05-08T14:30"),
+    owners=unless_dry,
+)
+def restore(home: Home, path: str, at: str) -> Reply:
+    """Write a document as it stood then.
+
+    \b
+    anima restore MEMORY.md --at 2026-05-08
+    """
+    receipt = home.past.restore(path, at=at)
+    return Reply(receipt, f"restored: {inert(receipt.path.text)} as of {inert(at)}")
+
+
+@command(argument("place", help="A line, as PATH:LINE.", offers=lambda home: [f"{each}:" for each in documents(home)]))
+def why(home: Home, place: str) -> Reply:
+    """Say where a line came from. It tells who wrote it, when, after reading what, and who approved it.
+
+    \b
+    anima why MEMORY.md:14
+    anima why MEMORY.md#L14      as search cites it
+    """
+    path, line = place_of(place)
+    if line is None:
+        raise BadArguments("say which line: anima why MEMORY.md:14")
+    found = home.past.why(path, line)
+    change, revision = found.source.change, (found.revision or "none")[:8]
+    told = inert(found.sentence) + (f" (change {change}, revision {revision})" if change else "")
+    return Reply(found, f"{found.path}:{found.line}  {inert(found.text)}\n{told}")
+
+
+@command(
+    argument("action", default="verify", help="`verify` checks the ledger; `log` lists its changes."),
+    option("--limit", type=Number(), default=30, help="For log: how many, newest first."),
+)
+def audit(home: Home, action: str, limit: int) -> Reply:
+    """Check that the ledger is whole, or list what it says. Exit 1 when it is not.
+
+    \b
+    anima audit verify
+    anima audit log --limit 10
+    """
+    if action not in ("verify", "log"):
+        raise BadArguments(f"audit does verify or log, not {action!r}")
+    if action == "log":
+        entries = home.past.changes(limit=limit)
+        lines = [
+            f"{each.id:>6}  {each.time:%Y-%m-%d %H:%M}  {each.actor:8} {each.what:8} {inert(', '.join(each.paths))}"
+            for each in entries
+        ]
+        return Reply(entries, lines)
+    found = home.past.audit()
+    renewed, torn = found.renewed, f", and a torn last line of {found.torn} bytes" if found.torn else ""
+    told = f"The ledger is whole: {found.records:,} records{torn}."
+    if not found.ok:
+        told = f"The ledger is not whole: {found.fault.what if found.fault else 'unknown'}"
+    elif renewed:
+        told += (
+            f"\nA repair began it anew on {renewed.time:%Y-%m-%d %H:%M} UTC: what stands before record {renewed.n:,} "
+            "was carried over from a damaged one, and is proven only since then."
+        )
+    value = {"ok": found.ok, "records": found.records, "fault": found.fault, "torn": found.torn}
+    return Reply(value | {"renewed": renewed.time if renewed else None}, told, 0 if found.ok else 1)

@@ -1,7 +1,5 @@
-"""Commands that serve homes: up serve token mcp.
-
-Promise: with `mcp` standard output belongs to the protocol, so everything else is said on standard error; the scope must
-be told; over HTTP nothing is answered without a token. What serves is imported only when it is needed.
+"""Commands that serve homes: up serve; and tenant, for whoever runs a database of them (create, list, show, suspend, resume, export,
+erase, quota, token). What serves is imported only when it is needed.
 """
 
 from __future__ import annotations
@@ -9,19 +7,16 @@ from __future__ import annotations
 import json as json_text
 import os
 import sys
-from collections.abc import Sequence
-from datetime import timedelta
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
+import click
+
 from anima.cli.command import (
-    AGENT,
-    HOME,
-    JSON,
-    SENDER,
-    SET,
     Number,
     Reply,
     argument,
@@ -29,38 +24,32 @@ from anima.cli.command import (
     flag,
     home_path,
     is_owner,
+    need_serving,
     need_trust,
     open_home,
     option,
     program_name,
-    scope,
 )
-from anima.cli.show import flat, inert, plain, say, say_json, show_remarks, whisper
-from anima.errors import BadArguments, Damaged, HomeError, MissingExtra
-from anima.model import Scope
+from anima.cli.show import console, counted, flat, need_person, plain, say, say_json, show_remarks, table, whisper
+from anima.errors import BadArguments, HomeError
+from anima.home.folders import export_tenant, tenants
+from anima.model import Access, Scope
 
 if TYPE_CHECKING:
-    from starlette.applications import Starlette
     from starlette.requests import Request
 
     from anima import Home
+    from anima.home.folders import Tenants
     from anima.mcp import Visitor
-    from anima.mcp.visits import Join
-    from anima.web.tokens import Keyring
+
 
 _THIS_SYSTEMS = "launchd" if sys.platform == "darwin" else "systemd"
-PORT = option(
-    "--port", metavar="PORT", type=Number(int, 0, 65_535), help="The port; 0 for any. Default: 4747 or one nearby."
-)
-TOKEN = "ANIMA_MCP_TOKEN"
-LEAST_TOKEN = 32  # characters
-PATH = "/mcp"
 
 
 @command(
     argument("path", metavar="PATH", default=None, help="The home; made when it is missing or empty."),
     option("--name", metavar="NAME", default="", help="The agent's name, for a home that is made now."),
-    PORT,
+    "port",
     option(
         "--service",
         metavar="[KIND]",
@@ -68,8 +57,7 @@ PATH = "/mcp"
         flag_value=_THIS_SYSTEMS,
         help="Serve nothing: print what makes your system do so from now on, for systemd or launchd.",
     ),
-    HOME,
-    SET,
+    "home set",
     opens=False,
 )
 def up(
@@ -181,13 +169,13 @@ def serve_home(home: Home, *, port: int | None, json: bool, as_owner: bool) -> N
 @command(
     option("--database", "--home", "home", metavar="ADDRESS", help="The database. Default: DATABASE_URL."),
     option("--host", metavar="ADDRESS", default="127.0.0.1", help="The address of this machine to listen at."),
-    PORT,
+    "port",
     option("--url", metavar="URL", default="", help="Where people reach it, such as https://homes.example.org."),
     option("--homes", type=Number(int, 1, 1_000_000), default=500, help="How many homes are held open at most."),
     option("--megabytes", type=Number(int, 1, 1_000_000), default=1_024, help="How large their indexes may be."),
     option("--drain", type=Number(int, 0, 3_600), default=5, help="Seconds to go on answering once told to end."),
     flag("--log-json", help="Log each request and error as a line of JSON, on standard error."),
-    JSON,
+    "json",
     opens=False,
 )
 def serve(
@@ -212,8 +200,8 @@ def serve(
     """
     need_serving()
     from anima.home import folders
-    from anima.web.logs import log_as_json
     from anima.web.serve import Fleetwise, serve_fleet
+    from anima.web.telemetry import log_as_json
 
     if not (address := home or os.environ.get("DATABASE_URL")):
         raise BadArguments("which database?", hint="say --database postgresql://…, or set DATABASE_URL")
@@ -254,12 +242,6 @@ def _talking(home: Home, program: str = "anima", where: str = "") -> str:
     return f"{program} chat{where}, or Chat on the page; {through}"
 
 
-def need_serving() -> None:
-    """Raises MissingExtra where the parts that serve are not installed. Comes before anything heavy is imported."""
-    if any(find_spec(name) is None for name in ("fastapi", "uvicorn", "jinja2")):
-        raise MissingExtra("serve", "serving a home")
-
-
 def _guest(url: str = "", *, stateless: bool = False) -> Any:
     """MCP for the agents whose tokens the guard knows; None where that part is not installed."""
     if find_spec("mcp") is None:
@@ -278,208 +260,160 @@ def _guest(url: str = "", *, stateless: bool = False) -> Any:
     return asgi_app(who, hosts=named, origins=[url] if url else [], stateless=stateless)
 
 
+_LISTED, _WITHOUT_ID = ("token", "list"), ("create", "list")
+_TODAY = dict.fromkeys(("requests", "tokens"), " today")
+RIGHTS: dict[str, Access] = {"owner": "rw", "write": "rw", "read": "ro"}
+_ACTIONS = "create list show suspend resume export erase quota token".split()
+_KINDS = ("bytes", "documents", "requests", "tokens")
+
+
+@command(
+    argument("action", help="create, list, show, suspend, resume, export, erase, quota or token."),
+    argument("name", default=None, help="The tenant; list takes none. Of token: create, list, rotate or revoke."),
+    argument("whose", default=None, help="Of token: the tenant. Of export: the folder."),
+    argument("id", default=None, help="Of token rotate and revoke: the token."),
+    option("--home", metavar="ADDRESS", help="The database, as its owner. Default: DATABASE_URL."),
+    flag("--yes", help="Erase: do not ask."),
+    option("--agent", metavar="ID", default="main", help="A new token: whose home it opens."),
+    option("--rights", metavar="RIGHTS", default="owner", help="A new token: owner, or an agent's to write or read."),
+    option("--scope", metavar="SCOPE", default="main", help="A new agent's token: who is listening."),
+    option("--sender", metavar="ID", help="A new agent's token: who speaks through it, as channel:id."),
+    option("--called", metavar="NAME", default="token", help="A new token: what to call it."),
+    option("--days", type=Number(int, 1, 36_500), default=90, help="A new token: how long it works."),
+    option("--grace", type=Number(int, 0, 8_760), default=0, help="Rotate: hours that the old secret still works."),
+    option("--bytes", type=Number(int, 0), help="Quota: of documents, conversations and their past; 0 for none."),
+    option("--documents", type=Number(int, 0), help="Quota: how many there may be."),
+    option("--requests", type=Number(int, 0), help="Quota: how many a day."),
+    option("--tokens", type=Number(int, 0), help="Quota: of what agents do by themselves, a day."),
+    opens=False,
+    owners=lambda given: given["action"] not in ("list", "show") and (given["action"], given["name"]) != _LISTED,
+)
+def tenant(
+    action: str, name: str | None, whose: str | None, id: str | None, home: str | None, yes: bool, **asked: Any
+) -> Reply:
+    """Make, show, suspend and erase the tenants of a database of homes, and the tokens that let people and agents in.
+
+    \b
+    anima tenant create acme --home postgresql://postgres@db/anima
+    anima tenant list
+    anima tenant suspend acme       nobody opens a home of theirs, until resume
+    anima tenant export acme /srv/acme
+    anima tenant erase acme --yes
+    anima tenant quota acme --bytes 100000000 --requests 50000
+    anima tenant token create acme --called ana
+    anima tenant token create acme --rights write --scope main --days 30
+    anima tenant token rotate acme 3f9c2a71b0de --grace 24
+    """
+    address = home or os.environ.get("DATABASE_URL")
+    if not address:
+        raise BadArguments("which database?", hint="say --home postgresql://…, or set DATABASE_URL")
+    known = tenants(address)
+    if action == "token":
+        return _token(known, name, whose, id, asked)
+    if action not in _ACTIONS or (name is None) != (action == "list"):
+        raise BadArguments("a tenant is named, or all are listed", hint=f"one of {', '.join(_ACTIONS)}")
+    if action in ("list", "show") or name is None:
+        return _shown(known.all() if name is None else [known.show(name)], is_one=name is not None)
+    if action == "export":
+        if whose is None:
+            raise BadArguments("export to which folder?", hint=f"anima tenant export {flat(name)} FOLDER")
+        made = export_tenant(address, name, whose)
+        return Reply(made, [f"{flat(each.path)}  {each.size:,} bytes" for each in made] or "no home of theirs")
+    if action == "quota":
+        quotas = {kind: asked[kind] for kind in _KINDS if asked[kind] is not None}
+        if not quotas:
+            raise BadArguments("a quota of what?", hint=f"say {', '.join(f'--{kind} N' for kind in _KINDS)}")
+        known.set_quota(name, quotas)
+        told = f"{flat(name)} may have " + ", ".join(
+            f"{most:,} {k}" if most else f"any {k}" for k, most in quotas.items()
+        )
+        return Reply({"tenant": name, "quota": quotas}, told)
+    if action == "create":
+        told = f"{flat(name)} is a tenant" + ("" if known.create(name) else " already")
+    elif action == "erase":
+        if not yes:
+            need_person("erasing needs a person at a terminal, or --yes; nothing was changed", hint="anima tenant show")
+            click.confirm(f"Erase {flat(name)} with every home of theirs?", abort=True, err=True)
+        gone, left = known.erase(name)
+        told = f"erased {flat(name)}: {counted(gone, 'row')}, and no table has one left\nstill out of reach: {left}"
+    else:
+        known.suspend(name, again=action == "resume")
+        told = f"{flat(name)} is {'suspended' if action == 'suspend' else 'open again'}"
+    return Reply({"tenant": name, "action": action, "said": told}, told)
+
+
+def _shown(found: Sequence[Any], *, is_one: bool) -> Reply:
+    def show() -> None:
+        drawn = table("tenant", "made", "suspended", "agents", "rows", "bytes")
+        for each in found:
+            dates = (f"{each.made:%Y-%m-%d}", f"{each.suspended:%Y-%m-%d}" if each.suspended else "")
+            drawn.add_row(flat(each.name), *dates, flat(", ".join(each.agents)), f"{each.rows:,}", f"{each.bytes:,}")
+        console().print(drawn)
+        for kind, (used, most) in found[0].usage.items() if is_one else ():
+            say(f"{kind:<10} {used:>15,}{f' of {most:,}' if most is not None else ''}{_TODAY.get(kind, '')}")
+
+    return Reply(found, show)
+
+
 # -- tokens ----------------------------------------------------------------------------------------------------------------
 
 
-@command(
-    argument("action", metavar="ACTION", default="list", help="make, list, revoke, clear, link or path."),
-    argument("id", metavar="ID", default=None, help="Which one to revoke, or to clear: its id or its name."),
-    option("--name", metavar="NAME", default="token", help="What to call a new token."),
-    option("--scope", metavar="SCOPE", help="Make an agent's token for this scope; without it, the owner's."),
-    option("--sender", metavar="ID", help="Who speaks through an agent's token."),
-    option("--days", type=Number(int, 1, 36_500), default=90, help="How long a new token works."),
-    PORT,
-    owners=lambda given: given["action"] != "list",
-)
-def token(home: Home, action: str, **asked: Any) -> Reply:
-    """Make, list and revoke the tokens of a served home, or make a new link to its page.
+def _token(known: Tenants, verb: str | None, tenant: str | None, id: str | None, asked: Mapping[str, Any]) -> Reply:
+    from anima.web.tokens import digest_of, new_secret
 
-    `path` shows the file with the owner's own token, for programs of yours. `clear` vouches for what came in from outside
-    with a token, or with an agent of `anima mcp --as NAME`: conversations that begin later count as not having read it.
-
-    \b
-    Examples:
-      anima token make --name laptop --scope main --days 30
-      anima token revoke 3f9c2a71b0de
-      anima token clear laptop
-      anima token link
-    """
-    need_serving()
-    from anima.web.tokens import Keyring
-
-    keyring, name = Keyring.of(home), asked["id"]
-    if action == "make":
-        return _make(home, keyring, asked)
-    if action == "list":
-        found, lines = keyring.all(), []
-        for each in found:
-            kind = {"owner": "owner", "page": "browser"}.get(each.kind) or f"agent {each.scope}"
-            until = f"until {each.expires:%Y-%m-%d}" if each.expires else "until revoked"
-            lines.append(f"{each.id}  {kind:<16} {until:<16} {flat(each.name)}")
-        return Reply(found, lines or "no tokens; anima token make makes one")
-    if action == "link":
-        from anima.web import serve
-
-        at = keyring.served_at()
-        url = f"http://{serve.HOST}:{asked['port'] or serve.PORT}" if asked["port"] or not at else at
-        link = f"{url}/login#{keyring.code()}"
-        whisper(
-            "it works once, for ten minutes, while the home is served" + ("" if at else "; nobody serves it just now")
-        )
-        return Reply({"link": link}, link)
-    if action == "path":
-        keyring.owner_token()
-        path = os.fspath(keyring.folder / "owner.token")
-        return Reply({"path": path}, flat(path))
-    if action not in ("revoke", "clear"):
-        raise BadArguments(f"there is no action {action!r}; there are make, list, revoke, clear, link, path")
-    if not name:
-        what = "token" if action == "revoke" else "token or agent"
-        raise BadArguments(f"say which {what}", hint="anima token list")
-    if action == "revoke":
-        gone = keyring.revoke(name)
-        return Reply({"revoked": gone.id}, f"revoked: {gone.id} ({flat(gone.name)})")
-    meant = [one.credential for one in keyring.all() if name in (one.id, one.name)]
-    home.sessions.clear_credentials(*meant, _credential(None if name == "mcp" else name))
-    return Reply({"cleared": name}, f"cleared: {flat(name)}; it counts for conversations that begin from now on")
+    if tenant is None or verb not in ("create", "list", "rotate", "revoke") or (id is None) != (verb in _WITHOUT_ID):
+        hint = "anima tenant token create|list TENANT, or rotate|revoke TENANT ID"
+        raise BadArguments("a token is made for a tenant, and rotated or revoked by its id", hint=hint)
+    if verb == "list":
+        return _listed(known.tokens(tenant))
+    if verb == "revoke" and id is not None:
+        known.revoke_token(tenant, id)
+        return Reply({"revoked": id}, f"revoked: {flat(id)}, and whatever was made with it")
+    made = _new(asked) if id is None else _held(known, tenant, id)
+    secret = new_secret(made)
+    if id is None:
+        known.add_token(tenant, plain(made) | {"expires": made.expires}, bytes.fromhex(digest_of(secret)))
+        whisper(f"token {made.id}, until {made.expires:%Y-%m-%d}; it is shown only now")
+    else:
+        grace = timedelta(hours=asked["grace"])
+        known.rotate_token(tenant, id, bytes.fromhex(digest_of(secret)), grace=grace)
+        hours = counted(asked["grace"], "hour")
+        whisper(f"the secret before works {f'for {hours} more' if grace else 'no more'}; this one is shown only now")
+    return Reply({**plain(made), "tenant": tenant, "token": secret}, secret)
 
 
-def _make(home: Home, keyring: Keyring, asked: dict[str, Any]) -> Reply:
-    scope = Scope.parse(asked["scope"]) if asked["scope"] else None
-    made, secret = keyring.make(
-        "agent" if scope else "owner",
-        name=asked["name"],
-        scope=scope,
-        agent=home.agent if scope else None,
-        sender=asked["sender"] if scope else None,
+def _new(asked: Mapping[str, Any]) -> Any:
+    from anima.web.tokens import new_pass
+
+    if asked["rights"] not in RIGHTS:
+        raise BadArguments(f"there are no rights {asked['rights']!r}; there are {', '.join(RIGHTS)}")
+    is_owner = asked["rights"] == "owner"
+    return new_pass(
+        "owner" if is_owner else "agent",
+        name=asked["called"],
+        scope=None if is_owner else Scope.parse(asked["scope"]),
+        now=datetime.now(UTC),
+        agent=asked["agent"],
+        sender=None if is_owner else asked["sender"],
+        access=RIGHTS[asked["rights"]],
         lifetime=timedelta(days=asked["days"]),
     )
-    whisper(f"token {made.id}, until {made.expires:%Y-%m-%d}; it is shown only now")
-    return Reply({**plain(made), "token": secret}, secret)
 
 
-# -- MCP -------------------------------------------------------------------------------------------------------------------
+def _held(known: Tenants, tenant: str, id: str) -> Any:
+    from anima.errors import NotFound
+    from anima.web.tokens import Pass
+
+    for row in known.tokens(tenant):
+        if row["id"] == id and row["kind"] != "page":
+            return Pass(**row)
+    raise NotFound(f"there is no token {flat(id)!r} to rotate", hint=f"anima tenant token list {flat(tenant)}")
 
 
-@command(
-    scope(" It must be told, and holds for every caller.", required=True),
-    SENDER,
-    AGENT,
-    flag(
-        "--approve-here",
-        help="Let the person at this client approve changes in its forms; only if no agent answers them.",
-    ),
-    option(
-        "--as", "as_", metavar="NAME", help="What you call the agent; one that your owner.toml calls clean counts so."
-    ),
-    option("--host", metavar="HOST", help="Which host starts it (anima connect): its hooks and tools are one session."),
-    flag("--http", help="Serve streamable HTTP on 127.0.0.1 instead."),
-    option("--port", type=Number(int, 0, 65_535), default=8765, help="For --http: the port; 0 takes a free one."),
-    HOME,
-    SET,
-)
-def mcp(
-    home: Home,
-    scope: str,
-    sender: str | None,
-    as_: str | None,
-    approve_here: bool,
-    host: str | None,
-    http: bool,
-    port: int,
-) -> None:
-    """Let an agent live in the home over MCP: on standard input and output, or over HTTP on this machine.
-
-    \b
-    anima mcp --scope main --home ~/aria
-    anima mcp --scope main --approve-here --home ~/aria
-    ANIMA_MCP_TOKEN=… anima mcp --scope group --http --port 8765
-    """
-    need_trust(home, may_ask=True)
-    listening = Scope.parse(scope)
-    if approve_here and (http or listening is not Scope.MAIN):
-        raise BadArguments(
-            "--approve-here is for --scope main on standard input and output; elsewhere whoever asks could answer",
-            hint="the owner decides with anima review, or on the page",
-        )
-    if find_spec("uvicorn") is None:  # looked for alone: on a pipe it would only take time
-        raise MissingExtra("serve", "the MCP server")
-    try:
-        from anima.mcp import Visitor, serve_stdio
-    except ModuleNotFoundError as error:
-        if (error.name or "").startswith("anima"):
-            raise
-        raise MissingExtra("serve", "the MCP server") from error
-    join = _joining(home, host) if host and not http and listening is Scope.MAIN and sender is None else None
-    visitor = Visitor(home=home, scope=listening, sender=sender, key=_credential(as_), name=as_ or "", join=join)
-    if http:
-        _serve_http(visitor, port)
-    else:
-        import asyncio
-
-        asyncio.run(serve_stdio(visitor, approve_here=approve_here))
-
-
-def _joining(home: Home, host: str) -> Join:
-    """How requests find the session of the host's own conversation."""
-    from anima.connect import EVENTS
-    from anima.connect.settle import Joining
-
-    if host not in EVENTS:
-        raise BadArguments(f"there is no host {host!r} with hooks; there are {', '.join(EVENTS)}")
-    return Joining(home, host, env=os.environ)
-
-
-def _credential(name: str | None) -> str:
-    """What stands for an agent that we serve without a token of the home's."""
-    return f"mcp:{name}" if name else "mcp"
-
-
-def _serve_http(visitor: Visitor, port: int) -> None:
-    import secrets
-    import signal
-    import socket
-
-    import uvicorn
-
-    token = os.environ.get(TOKEN)
-    shown = f"…  (from {TOKEN})"
-    if token is None:
-        token = secrets.token_urlsafe(32)
-        shown = f"{token}   (new; set {TOKEN} to keep one)"
-    elif len(token) < LEAST_TOKEN:
-        raise BadArguments(f"{TOKEN} is too short to be a secret; it has at least {LEAST_TOKEN} characters")
-    # Named as TCP, because asyncio sends small answers without delay only on sockets that say so.
-    with socket.socket(proto=socket.IPPROTO_TCP) as listening:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            listening.bind(("127.0.0.1", port))
-            listening.listen(1024)  # whoever reads the address may come at once
-        except OSError as error:
-            raise Damaged(f"port {port} cannot be had: {error.strerror}", hint="name another with --port") from None
-        whisper(f"anima: {inert(visitor.scope)} at http://127.0.0.1:{listening.getsockname()[1]}{PATH}")
-        whisper(f"       Authorization: Bearer {shown}")
-        about: dict[str, Any] = {"log_config": None, "access_log": False, "server_header": False}
-        server = uvicorn.Server(uvicorn.Config(_app(visitor, token), timeout_graceful_shutdown=3, **about))
-        # The server raises a signal again when it is done with it, and that must not keep the home from being closed.
-        for name in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            signal.signal(name, lambda number, frame: setattr(server, "should_exit", True))
-        server.run(sockets=[listening])
-
-
-def _app(visitor: Visitor, token: str) -> Starlette:
-    import secrets
-
-    from starlette.applications import Starlette
-    from starlette.routing import Route
-
-    from anima.mcp import asgi_app
-
-    wanted = f"Bearer {token}".encode()
-
-    def who(request: Request) -> Visitor | None:
-        shown = request.headers.get("authorization", "").encode("utf-8", "surrogatepass")
-        return visitor if secrets.compare_digest(shown, wanted) else None
-
-    endpoint = asgi_app(who)
-    return Starlette(routes=[Route(PATH, endpoint=endpoint)], lifespan=lambda app: endpoint.running())
+def _listed(found: list[dict[str, Any]]) -> Reply:
+    lines = []
+    for each in found:
+        rights = {"owner": "owner", "page": "browser"}.get(each["kind"]) or f"{each['scope']} {each['access']}"
+        until = f"until {each['expires']:%Y-%m-%d}" if each["expires"] else "until revoked"
+        lines.append(f"{each['id']}  {flat(each['agent']):<12} {rights:<12} {until:<16} {flat(each['name'])}")
+    return Reply(found, lines or "no tokens; anima tenant token create makes one")

@@ -8,20 +8,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, tzinfo
 from typing import TYPE_CHECKING, Any
 
-from anima.cli.command import (
-    AGENT,
-    HOME,
-    SCOPE,
-    SENDER,
-    Number,
-    Reply,
-    argument,
-    command,
-    flag,
-    is_owner,
-    need_trust,
-    option,
-)
+from anima.cli.command import Number, Reply, argument, command, flag, is_owner, need_trust, option
 from anima.cli.show import bar, console, counted, flat, inert, say, say_json, show_notes, table, whisper
 from anima.errors import BadArguments, NoSuchSession
 from anima.model import Origin
@@ -46,8 +33,7 @@ _ROLES = {"user": "bold cyan", "assistant": "bold green", "tool": "yellow", "sys
     option("--find", metavar="WORDS", help="Search what was said instead."),
     flag("--follow", help="With ID: go on while it goes on, until Ctrl-C."),
     flag("--clear", help="With ID: vouch for what it has read from outside; it counts when it is taken up again."),
-    HOME,
-    AGENT,
+    "home agent",
     owners=lambda given: given["clear"],
 )
 def sessions(
@@ -190,7 +176,7 @@ def _replay(home: Home, id: str, at: int) -> int:
             return at
 
 
-@command(option("--days", type=Number(int, 1, 3_650), default=30, help="How many days to draw."), HOME, AGENT)
+@command(option("--days", type=Number(int, 1, 3_650), default=30, help="How many days to draw."), "home agent")
 def stats(home: Home, days: int) -> Reply:
     """How the agent lives: conversations, recalls and memory over time.
 
@@ -228,11 +214,9 @@ def spark(values: list[int], width: int = 60) -> str:
 @command(
     argument("tool", default=None, help="A tool's name; without one, all are listed."),
     argument("arguments", nargs=-1, default=(), help="Its arguments: name=value each, or one JSON object."),
-    SCOPE,
-    SENDER,
+    "scope sender",
     option("--read", metavar="ORIGIN", multiple=True, help="As if it had read this before: web, tool, skill, peer."),
-    HOME,
-    AGENT,
+    "home agent",
 )
 def call(
     home: Home,

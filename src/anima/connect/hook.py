@@ -16,8 +16,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import FrameType
 
-from anima.connect import EVENTS, MOST, Report, envelope, fitting, parsed, report_of, takes
-from anima.connect.spool import Spool, is_agents_shell
+from anima.connect import EVENTS, MOST, Report, Spool, envelope, fitting, is_agents_shell, parsed, report_of, takes
 
 MOST_IN = 16 << 20  # bytes of a host's report; what is longer is none
 SECONDS = 20
@@ -76,7 +75,7 @@ def _told(spool: Spool, home: str, config: str, report: Report) -> str:
     room = MOST - 200
     was_cut = spool.was_cut(report.id)
     if report.event in ("start", "helper") or was_cut:  # some hosts do not start anew after a cut
-        from anima.connect.waking import waking
+        from anima.connect.settle import waking
 
         return waking(home, config, report, again=was_cut, room=room)
     if report.machine or not report.text.strip():

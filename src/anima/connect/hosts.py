@@ -1,29 +1,187 @@
-"""Hosts: the programs that people's agents run in. Of each, which files are changed, where it writes conversations down, and
-what the person does next.
+"""Hosts: the programs that people's agents run in. What every host is told: which program to start, for which home, under which
+configuration, and one bundle with several manifests; and of each, which files are changed, where it writes conversations down,
+and what the person does next.
 
-Promise: what is put in is a folder of ours, a member or an element of the host's JSON, or lines that are marked as ours; a
-member of our name that is not for this home is refused, never replaced. That a hook is trusted is never written.
-Not here: what every host is told (wiring), how files are changed (change), connecting (connections).
+Promise: pure. Words are the same at every connecting, since some hosts trust a hook by its very words; the home and the
+configuration stand in them, so that no environment of a project's says others. What is put in is a folder of ours, a member or an
+element of the host's JSON, or lines that are marked as ours; a member of our name that is not for this home is refused, never
+replaced. That a hook is trusted is never written. Agent Plugins 1.0.0, Claude Code and Cursor read the same folder; Gemini's
+extension is one of its own, since it reads hooks from the same place in other words. Not here: connecting (connections).
 """
 
 from __future__ import annotations
 
 import json
 import re
+import shlex
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-from anima.connect import EVENTS, json_text
-from anima.connect.change import HostEdit, owned
-from anima.connect.toml_text import with_table, without_block
-from anima.connect.wiring import NAME, WAITS, Wiring, about, bundle, cursor_hooks, extension, skills
+from anima import __version__
+from anima.connect import EVENTS, place_of, texts
+from anima.connect.texts import HostEdit, laid_out, with_lines, with_table, without_block, without_lines
 from anima.errors import BadInput
 
+NAME = "anima"
+WAITS = 20  # seconds that a host waits for a hook at most
+SKILLS = ("anima-recall", "anima-remember")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Wiring:
+    """How one home is reached. `program` are the words that start `anima`; `env` is the user's, to find hosts' folders."""
+
+    program: tuple[str, ...]
+    home: str
+    config: str
+    agent: str
+    env: Mapping[str, str]
+
+    def hook(self, host: str, event: str) -> list[str]:
+        """The words of a hook."""
+        return [*self.program, "hook", host, event, "--home", self.home, "--config", self.config]
+
+    def hook_line(self, host: str, event: str) -> str:
+        """The same for a host that hands a line to a shell."""
+        return shlex.join(self.hook(host, event))
+
+    def server(self, host: str, *, joins: bool = True) -> dict[str, object]:
+        """The MCP server as most hosts take it. It `joins` the conversation that hooks of the same host report of."""
+        command, *words = self.program
+        joined = ["--host", host] if joins else []
+        args = [*words, "mcp", "--scope", "main", *joined, "--as", host, "--home", self.home]
+        return {"command": command, "args": args, "env": {"ANIMA_CONFIG": self.config}}
+
+    @property
+    def bundle(self) -> Path:
+        """Where the bundle of this home stands for hosts that are pointed at one: among our own records."""
+        return Path(place_of(self.config, self.home)) / "bundle" / NAME
+
+    def folder(self, variable: str, *default: str) -> Path:
+        """A host's own folder: what its variable says, else where it is by itself."""
+        if given := self.env.get(variable):
+            return Path(given).expanduser().absolute()
+        return self.user.joinpath(*default)
+
+    @property
+    def user(self) -> Path:
+        """The person's own folder."""
+        return Path(self.env.get("HOME") or Path.home())
+
+
+def skill(name: str) -> str:
+    """The text of a skill."""
+    return (Path(__file__).parent / "skills" / name / "SKILL.md").read_text(encoding="utf-8")
+
+
+def written(value: object) -> str:
+    """A JSON file of ours."""
+    return laid_out(value) + "\n"
+
+
+def about() -> dict[str, object]:
+    """What all manifests say."""
+    return {
+        "name": NAME,
+        "version": __version__,
+        "description": "A home for your agent: who it is, what it knows, and the words you want kept.",
+        "license": "Apache-2.0",
+        "keywords": ["memory", "identity", "mcp"],
+    }
+
+
+# -- one bundle with several manifests ----------------------------------------------------------------------------------
+
+
+AGENT_PLUGINS = "https://agent-plugins.org/schemas/1.0.0"
+_READ = {"claude-code": r"README|\.claude|\.mcp|hooks/hooks", "openclaw": r"README|plugin\.json|mcp\.json"}
+_README = """\
+# anima
+
+This folder was made by `anima connect`. It gives {agent} a place in the program that reads it: hooks that tell the model at
+the start of a session who it is and what it knows, that keep what you said, and that write down what matters before a
+conversation is cut; an MCP server with the tools of memory; and two skills that say how to use them.
+
+Nothing in it is yours to edit: `anima connect HOST` writes it anew, `anima connect HOST --remove` takes it away.
+"""
+
+
+def bundle(wiring: Wiring, host: str) -> dict[str, str]:
+    """The files of the bundle, by their paths in it. `host` is who its server joins; one that is named has the files that
+    it reads, and `generic` all of them."""
+    server = wiring.server(host)
+    files = {
+        "README.md": _README.format(agent=wiring.agent),
+        "plugin.json": written({"$schema": f"{AGENT_PLUGINS}/plugin.schema.json", **about()}),
+        "mcp.json": written(
+            {"$schema": f"{AGENT_PLUGINS}/mcp.schema.json", "mcpServers": {NAME: {"type": "stdio", **server}}}
+        ),
+        ".claude-plugin/plugin.json": written({**about(), "author": {"name": "anima"}}),
+        ".mcp.json": written({"mcpServers": {NAME: server}}),
+        "hooks/hooks.json": written({"hooks": claude_hooks(wiring, "claude-code")}),
+        ".cursor-plugin/plugin.json": written(
+            {**about(), "skills": "./skills/", "hooks": "./hooks/cursor.json", "mcpServers": "./.mcp.json"}
+        ),
+        "hooks/cursor.json": written({"version": 1, "hooks": cursor_hooks(wiring)}),
+    }
+    read = _READ.get(host, "")
+    return {name: text for name, text in files.items() if re.match(read, name)} | skills()
+
+
+def skills() -> dict[str, str]:
+    return {f"skills/{name}/SKILL.md": skill(name) for name in SKILLS}
+
+
+def claude_hooks(wiring: Wiring, host: str) -> dict[str, object]:
+    """Hooks as Claude Code takes them: a program with its arguments, and no shell between."""
+    made: dict[str, object] = {}
+    for event in EVENTS[host]:
+        command, *args = wiring.hook(host, event)
+        made[event] = [{"hooks": [{"type": "command", "command": command, "args": args, "timeout": WAITS}]}]
+    return made
+
+
+def cursor_hooks(wiring: Wiring) -> dict[str, list[dict[str, object]]]:
+    return {event: [{"command": wiring.hook_line("cursor", event), "timeout": WAITS}] for event in EVENTS["cursor"]}
+
+
+def extension(wiring: Wiring) -> dict[str, str]:
+    """Gemini's extension."""
+    hooks = {
+        event: [
+            {
+                "hooks": [
+                    {
+                        "type": "command",
+                        "name": f"{NAME}-{event}",
+                        "command": wiring.hook_line("gemini", event),
+                        "timeout": WAITS * 1_000,
+                    }
+                ]
+            }
+        ]
+        for event in EVENTS["gemini"]
+    }
+    manifest = {
+        "name": NAME,
+        "version": about()["version"],
+        "mcpServers": {NAME: wiring.server("gemini")},
+        "contextFileName": "GEMINI.md",
+    }
+    told = (
+        f"{wiring.agent} lives in a home. What it knows comes at the start of a session, and by the tools of {NAME}.\n"
+    )
+    return {
+        "gemini-extension.json": written(manifest),
+        "GEMINI.md": told,
+        "hooks/hooks.json": written({"hooks": hooks}),
+        **skills(),
+    }
+
+
 _ENDS_IN = 3  # seconds that Codex gives a session's last hook
-_MARK = "  # anima"  # of a line of ours in YAML
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,6 +201,10 @@ class Host:
 
 def folder_of(top: Path, files: Mapping[str, str]) -> list[HostEdit]:
     """A folder that is ours alone."""
+
+    def owned(path: Path, text: str) -> HostEdit:
+        return HostEdit(path=path, put=lambda there: text, take=lambda there: "", whole=True)
+
     return [owned(top / name, text) for name, text in files.items()]
 
 
@@ -50,13 +212,13 @@ def member(path: Path, *keys: str, value: object) -> HostEdit:
     """One member of a host's JSON file. A member of that name that is not ours is refused, never replaced."""
 
     def put(text: str) -> str:
-        there = json_text.at(text or "{}", keys)
+        there = texts.at(text or "{}", keys)
         if there and not is_same(there, value):
             raise BadInput(f"{'.'.join(keys)} is there already, and not for this home")
-        return json_text.put(text or "{}\n", keys, value)
+        return texts.put(text or "{}\n", keys, value)
 
     def take(text: str) -> str:
-        return json_text.take(text, keys) if text.strip() else text
+        return texts.take(text, keys) if text.strip() else text
 
     return HostEdit(path=path, put=put, take=take)
 
@@ -76,15 +238,15 @@ def items(path: Path, values: Mapping[tuple[str, ...], object], *, first: Mappin
         text = text or _begun(first)
         for keys, value in values.items():
             for old in _older(text, keys, value):
-                text = json_text.take_item(text, keys, old)
-            text = json_text.put_item(text, keys, value)
+                text = texts.take_item(text, keys, old)
+            text = texts.put_item(text, keys, value)
         return text
 
     def take(text: str) -> str:
         for keys, value in values.items() if text.strip() else ():
-            text = json_text.take_item(text, keys, value)
-            if not json_text.at(text, keys):
-                text = json_text.take(text, keys)
+            text = texts.take_item(text, keys, value)
+            if not texts.at(text, keys):
+                text = texts.take(text, keys)
         return text
 
     return HostEdit(path=path, put=put, take=take)
@@ -92,59 +254,15 @@ def items(path: Path, values: Mapping[tuple[str, ...], object], *, first: Mappin
 
 def _older(text: str, keys: Sequence[str], value: object) -> list[object]:
     """Elements that say the same of the same home by another program, such as one that was moved."""
-    there, tail = json_text.at(text, keys), json.dumps(value).partition(" hook ")[2].partition('"')[0]
+    there, tail = texts.at(text, keys), json.dumps(value).partition(" hook ")[2].partition('"')[0]
     return [each for each in there if each != value and tail in json.dumps(each)] if isinstance(there, list) else []
 
 
 def _begun(first: Mapping[str, object]) -> str:
     text = "{}\n"
     for key, value in first.items():
-        text = json_text.put(text, [key], value)
+        text = texts.put(text, [key], value)
     return text
-
-
-def with_lines(text: str, wanted: list[tuple[str, str, object]]) -> str:
-    """A YAML file with a member in each of some top ones. Raises BadInput where it cannot be added by a line."""
-    expected = _read_yaml(text)
-    for top, key, value in wanted:
-        inside = expected.setdefault(top, {})
-        inside = expected[top] = {} if inside is None else inside
-        if not isinstance(inside, dict) or inside.get(key, value) != value:
-            raise BadInput(f"{top}.{key} is something else already")
-        if key not in inside:
-            text = _added(text, top, f"{key}: {json.dumps(value, ensure_ascii=False)}{_MARK}")
-            inside[key] = value
-    if _read_yaml(text) != expected:
-        raise BadInput("it is written in a way we do not add to; add memory.provider and mcp_servers by hand")
-    return text
-
-
-def _added(text: str, top: str, line: str) -> str:
-    found = re.search(rf"^{top}:[ \t]*(?:#.*)?\n(?P<indent>[ \t]*)", text, re.MULTILINE)
-    if found is None:
-        gap = "" if not text or text.endswith("\n") else "\n"
-        return f"{text}{gap}{top}:{_MARK}\n  {line}\n"
-    at, indent = found.start("indent"), found["indent"] or "  "
-    return f"{text[:at]}{indent}{line}\n{text[at:]}"
-
-
-def without_lines(text: str) -> str:
-    """The file without the lines that are marked as ours."""
-    left = "".join(line for line in text.splitlines(keepends=True) if not line.rstrip("\r\n").endswith(_MARK))
-    _read_yaml(left)
-    return left
-
-
-def _read_yaml(text: str) -> dict[str, Any]:
-    import yaml
-
-    try:
-        found = yaml.safe_load(text) or {}
-    except (yaml.YAMLError, RecursionError, ValueError):
-        raise BadInput("it cannot be read as YAML") from None
-    if not isinstance(found, dict):
-        raise BadInput("it is no mapping")
-    return found
 
 
 # -- the files of each ------------------------------------------------------------------------------------------------------

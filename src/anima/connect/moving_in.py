@@ -12,15 +12,18 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import yaml
 
-from anima.config import load, told
-from anima.connect import json_text
-from anima.connect.toml_text import drawn
-from anima.errors import BadInput, BadPath
+from anima.config import FILE, load, told
+from anima.connect import texts
+from anima.connect.connections import Step, decoded, read
+from anima.connect.texts import drawn
+from anima.errors import BadInput, BadPath, NotFound
 from anima.text import read_table
+from anima.text.toml import edited
 
 _NOTHING = "anima has no such setting"
 _SECRET = re.compile(r"(?i)(?:key|token|secret|password)$")
@@ -49,6 +52,21 @@ class Settings:
     title: str
     taken: Mapping[str, Any]
     left: tuple[tuple[str, str], ...]
+
+
+def settings_edit(file: Path, home: str) -> tuple[Step | None, Settings, list[tuple[str, str]]]:
+    """The change of a home's anima.toml by a file of another system's settings, what was found in it, and what has no
+    counterpart or is there already. Raises BadInput for a file that is none, or a home that is no folder."""
+    raw, path = read(file), Path(home) / FILE
+    if raw is None:
+        raise NotFound(f"there is no file {file}")
+    if not path.parent.is_dir():
+        raise BadInput("the settings of a home in a database are not in a file")
+    found = settings_of(str(file.absolute()), decoded(file, raw), home=home)
+    before = read(path)
+    text, already = with_settings(decoded(path, before or b""), found)
+    step = Step(path=path, before=before, after=text.encode())
+    return (step if step.after != (before or b"") else None), found, [*found.left, *already]
 
 
 def settings_of(file: str, text: str, *, home: str) -> Settings:
@@ -83,7 +101,7 @@ def _read(name: str, text: str) -> dict[str, Any]:
         way = _way(name, text)
         if way == "env":
             return {key: value.strip().strip("\"'") for key, value in _EXPORT.findall(text)}
-        tree = yaml.safe_load(text) if way == "yaml" else json_text.at(text, ())
+        tree = yaml.safe_load(text) if way == "yaml" else texts.at(text, ())
     except (yaml.YAMLError, RecursionError) as error:
         raise BadInput(f"{name} cannot be read as YAML ({str(error).splitlines()[0]})") from None
     if isinstance(tree, list):
@@ -174,7 +192,7 @@ def _may_tell(left: list[tuple[str, str]], path: str, file: object) -> bool:
 def with_settings(text: str, found: Settings) -> tuple[str, list[tuple[str, str]]]:
     """The text of anima.toml with what was found, and what it says already. Raises BadConfig where that does not load."""
     there = tomllib.loads(text)
-    plain, elements, already = dict[str, dict[str, Any]](), dict[str, dict[str, Any]](), list[tuple[str, str]]()
+    elements, already = dict[str, dict[str, Any]](), list[tuple[str, str]]()
     for key, value in found.taken.items():
         table, _, name = key.rpartition(".")
         if "[" in table:
@@ -182,9 +200,7 @@ def with_settings(text: str, found: Settings) -> tuple[str, list[tuple[str, str]
         elif _said(there, key) is not None:
             already.append((key, f"anima.toml says {drawn(_said(there, key))} already"))
         else:
-            plain.setdefault(table, {})[name] = value
-    for table, values in plain.items():
-        text = _put(text, table, [f"{name} = {drawn(value)}" for name, value in values.items()])
+            text = edited(text, key, value)
     for place, values in elements.items():
         table = place.partition("[")[0]
         if any(each == values or each.get("id", "") == values.get("id") for each in there.get(table, ())):
@@ -200,14 +216,3 @@ def _said(there: Any, key: str) -> object:
     for part in key.split("."):
         there = there.get(part) if isinstance(there, dict) else None
     return there
-
-
-def _put(text: str, table: str, lines: list[str]) -> str:
-    """The text with lines at the head of a table, which is made where there is none; "" is what stands before them all."""
-    if not table:
-        return "\n".join([*lines, text])
-    header = re.search(rf"^\[{re.escape(table)}\][^\n]*\n?", text, re.M)
-    if header is None:
-        return "\n".join([text.rstrip("\n"), "", f"[{table}]", *lines, ""]).lstrip("\n")
-    head = text[: header.end()] if header[0].endswith("\n") else f"{text}\n"
-    return "\n".join([f"{head}{lines[0]}", *lines[1:], text[header.end() :]])

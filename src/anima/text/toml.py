@@ -18,7 +18,7 @@ from anima.errors import BadConfig
 RULE = "gate.rule"  # the key of a list of tables: a rule is put first as TOML, or taken out by its id
 
 
-def edited(text: str, key: str, value: str | int | bool | Sequence[str] | None) -> str:
+def edited(text: str, key: str, value: str | float | bool | Sequence[str] | None) -> str:
     """A file's text with another value for a key; None takes the key out. The key `gate.rule` takes a rule as TOML, which
     comes before all others; `gate.rule:ID` without a value takes one out. Raises BadConfig where that cannot be done."""
     if key == RULE:
@@ -30,7 +30,7 @@ def edited(text: str, key: str, value: str | int | bool | Sequence[str] | None) 
     there = table.setdefault(section, {}) if section else table
     there.pop(name, None)
     if value is not None:
-        there[name] = value if isinstance(value, str | int) else list(value)
+        there[name] = value if isinstance(value, str | int | float) else list(value)
     line = [] if value is None else [f"{name} = {json.dumps(there[name], ensure_ascii=False)}\n"]
     lines = (text if text.endswith("\n") or not text else text + "\n").splitlines(keepends=True)
     heads = [n for n, each in enumerate(lines) if each.lstrip().startswith("[")]

@@ -2,19 +2,21 @@
 
 Promise: a document's ETag is the digest that `If-Match` takes as the base of a write (412 when somebody wrote in
 between); a refused write is a 403 problem, one that waits for the owner a 202; long lists come in pages. An approval
-given here with a token counts as `http`, which is not enough for identity files: those need the page or a terminal.
-Not here: what is sent and given (bodies), who may come in (guard).
+given here with a token counts as `http`, which is not enough for identity files: those need the page or a terminal; so does
+how a home is run, where only the keys that stand in SETTABLE are set, a rule is the one that was shown, and another program's
+files are changed as they were shown, or not at all. Not here: what is sent and given (bodies), who may come in (guard),
+conversations (talk).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Sequence
+import hashlib
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import date, datetime, timedelta
-from functools import partial, wraps
-from typing import Annotated, Any, ParamSpec, TypeVar, cast
+from typing import Annotated, Any
 
-from fastapi import APIRouter, Body, Header, Query, Request, Response
+from fastapi import APIRouter, Header, Query, Request, Response
 from pydantic import TypeAdapter
 from starlette.responses import StreamingResponse
 
@@ -32,18 +34,16 @@ from anima import (
     merge,
     unified,
 )
+from anima.agent.models import Models
 from anima.errors import BadArguments, HomeError, NoSuchDocument, NoSuchSession, Refused, StaleWrite
 from anima.model import Scope
 from anima.web import bodies
 from anima.web.draw import diff_lines
-from anima.web.problems import etag, of_refusal, problem
-from anima.web.served import Here, Me, Served, TheHome, parted
+from anima.web.guard import etag, of_refusal, problem
+from anima.web.served import Here, Me, TheHome, known_of, parted, told_live
 from anima.web.tokens import Pass
 
-P = ParamSpec("P")
-T = TypeVar("T")
 router = APIRouter(prefix="/api/v1")
-agents = APIRouter(prefix="/api/v1", tags=["agents"])
 
 FilePath = Annotated[str, Query(max_length=1_024)]
 Many = Annotated[int, Query(ge=1, le=1_000)]
@@ -53,6 +53,12 @@ IfMatch = Annotated[
 ]
 IfNoneMatch = Annotated[str | None, Header(max_length=200, description="`*` to make a document only where none stands")]
 Sender = Annotated[str | None, Query(max_length=200)]
+
+# What may be set from the page; whatever else stands in anima.toml is set there, with an editor.
+SETTABLE = frozenset(
+    "timezone owner gate.preset dream.enabled dream.at snapshot.at snapshot.keep rituals.heartbeat rituals.active "
+    "rituals.quiet rituals.day_tokens rituals.run_tokens".split()
+)
 
 
 # -- who it is, and what it is told -----------------------------------------------------------------------------------------
@@ -520,77 +526,69 @@ async def events(
     """
     if here.bulletin.listeners >= here.limits.streams:
         return problem(429, "too many listeners", headers={"Retry-After": "5"})
-    known = last_event_id or ""
-    after = int(known) if known.isascii() and known.isdigit() else None
-    stream = here.bulletin.stream(after=after, still=lambda: here.keyring.named(me.id) is not None)
-    return StreamingResponse(stream, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
+    after, keyring = known_of(last_event_id), here.keyring
+    return told_live(here.bulletin.stream(after=after, still=lambda: keyring.named(me.id) is not None))
 
 
-# -- what an agent's token reaches ------------------------------------------------------------------------------------------
-#
-# Scope and sender are the token's and can be asked for by no request. Tools are called in the token's standing
-# conversation, so that reading untrusted text taints later writes; a host begins a new one when its own begins anew.
+# -- what the owner sets: only from a page or a terminal, never with a token -------------------------------------------------
 
 
-def aside(work: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
-    """An agent's route, which takes `here`: done in the threads that are kept for agents."""
-
-    @wraps(work)
-    async def run(*args: P.args, **kwargs: P.kwargs) -> T:
-        here = cast(Served, kwargs["here"])
-        return await here.aside(partial(work, *args, **kwargs))
-
-    return run
-
-
-@agents.get("/tools")
-@aside
-def tools(here: Here, me: Me) -> bodies.Items[bodies.ToolOut]:
-    """The tools there are in this token's scope."""
-    rows = here.home.sessions.tools(here.scope_of(me))
-    told = ("name", "about", "read_only", "destructive", "idempotent")
-    found = [{name: getattr(tool, name) for name in told} | {"arguments": tool.schema()} for tool in rows]
-    return bodies.Items[bodies.ToolOut].model_validate({"items": found})
+@router.put("/settings/{key}", tags=["settings"], status_code=204)
+def put_setting(here: Here, me: Me, key: str, wish: bodies.Setting) -> None:
+    """Sets a key of anima.toml, or with no value takes it out; it holds at once."""
+    _need_page(me)
+    if key not in SETTABLE:
+        raise Refused(f"{key} is not set from a page", rule="settable", hint="it stands in anima.toml; use an editor")
+    here.home.configure(key, wish.value)
+    here.bulletin.look_soon()
 
 
-@agents.post("/tools/{name}")
-@aside
-def call(here: Here, me: Me, name: str, arguments: Annotated[dict[str, Any], Body()]) -> dict[str, Any]:
-    """Calls a tool. A refused write is an answer; a wrong argument is a problem that says which."""
-    found = here.session_of(me).call(name, arguments)
-    if found.get("proposal"):
-        here.bulletin.look_soon()
-    return found
+@router.post("/settings/rules", tags=["settings"], status_code=204)
+def add_rule(here: Here, me: Me, wish: bodies.SeenCard) -> None:
+    """Writes the rule that would have allowed a proposal, as it was shown with it, before all others."""
+    _need_page(me)
+    rule = here.home.inbox.rule_for(here.seen(me, wish.id, wish.content))
+    if rule is None:
+        raise BadArguments("no rule should allow this kind of change; it is decided each time")
+    here.home.configure("gate.rule", rule.text)
 
 
-@agents.get("/agent/prompt", name="prompt", response_model=bodies.PromptOut)
-@aside
-def agent_prompt(here: Here, me: Me) -> Prompt:
-    """The system prompt of the conversation that goes on; frozen when it began."""
-    return here.session_of(me).prompt
+@router.delete("/settings/rules/{id}", tags=["settings"], status_code=204)
+def drop_rule(here: Here, me: Me, id: str) -> None:
+    _need_page(me)
+    here.home.configure(f"gate.rule:{id}", None)
 
 
-@agents.post("/agent/session", status_code=201, response_model=bodies.AgentSession)
-@aside
-def begin(here: Here, me: Me) -> object:
-    """Begins a new conversation with a new prompt. What came in with this token before still counts as read."""
-    session = here.new_session(me)
-    return {"id": session.id, "scope": session.listener.scope, "prompt": session.prompt}
+@router.put("/model/{name:path}", tags=["settings"], status_code=204)
+def use_model(here: Here, me: Me, name: str) -> None:
+    """Lets another of the models answer that were set at a terminal, where keys are typed."""
+    _need_page(me)
+    here.need_machine()
+    models = Models.of(here.home)
+    if name not in {each.name for each in models.all()}:
+        raise BadArguments(f"{name} was never set", hint=f"anima model {name}")
+    models.use(name)
 
 
-@agents.post("/agent/log")
-@aside
-def log(here: Here, me: Me, wish: bodies.Saying) -> bodies.AgentState:
-    """Records one line of the conversation in its transcript, secrets struck out."""
-    session = here.session_of(me)
-    session.log(wish.role, wish.content)
-    return bodies.AgentState(id=session.id, tainted=sorted(session.tainted))
+@router.post("/connect/{host}", tags=["settings"])
+def connect(here: Here, me: Me, host: str, wish: bodies.Connecting) -> bodies.ConnectPlan:
+    """What connecting a program would change in its files; with the `content` of that, it is done."""
+    from anima.connect.connections import connecting_of, host_of
+
+    _need_page(me)
+    here.need_machine()
+    found = connecting_of(here.home, host_of(host))
+    steps = found.plan(remove=wish.remove)
+    content = hashlib.sha256("".join(step.diff for step in steps).encode("utf-8", "replace")).hexdigest()
+    if wish.content is not None:
+        if wish.content != content:
+            raise StaleWrite(found.host.title, theirs=None, ours=None)
+        (found.remove if wish.remove else found.connect)(steps)
+    lines = [line for step in steps for line in diff_lines(step.diff)]
+    then = "" if wish.remove else found.host.then.format(bundle=found.wiring.bundle)
+    return bodies.ConnectPlan(lines=lines, content=content, then=then)
 
 
-@agents.post("/agent/taint")
-@aside
-def taint(here: Here, me: Me, wish: bodies.Tainting) -> bodies.AgentState:
-    """Says that untrusted text came into the conversation: web, tool, skill or peer."""
-    session = here.session_of(me)
-    session.taint(wish.origin)
-    return bodies.AgentState(id=session.id, tainted=sorted(session.tainted))
+def _need_page(me: Pass) -> None:
+    if me.kind != "page":
+        raise Refused("only a page or a terminal changes how a home is run", rule="page", hint="open Settings")

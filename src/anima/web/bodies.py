@@ -236,18 +236,8 @@ class TakenSnapshot(SnapshotOut):
     fresh: bool
 
 
-class SessionRow(Out):
-    id: str
-    summary: str
-    updated_at: str
-    started_at: str
-    entries: int
-    agent_id: str
-    source_plugin: str
-    scope: str
-    sender_id: str | None
-    persona: str | None
-    closed: bool
+class SessionRow(Out, of=anima.Listed, without="bytes lines layer parent"):
+    """A session as the list shows it."""
 
 
 class TurnOut(Out):

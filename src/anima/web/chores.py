@@ -1,7 +1,8 @@
-"""The rounds a server makes while nobody asks: watching files, committing what is late, dreaming when its time comes.
+"""The rounds that the server of one home makes while nobody asks: watching files, committing what is late, dreaming when its
+time comes, rituals, channels.
 
 Promise: each chore has a thread of its own, a chore that fails is tried again later and stops nobody else, and all end
-when the server does. Not here: what a chore does; a new one is a row in CHORES.
+when the server does. Not here: what a chore does; a new one is a row in CHORES. Homes of a database (homes).
 """
 
 from __future__ import annotations
@@ -13,16 +14,14 @@ from dataclasses import dataclass
 from functools import partial
 
 from anima.agent.chats import Chats
-from anima.connect.channels.accounts import KINDS, Accounts, attend
+from anima.connect.channels.presence import KINDS, Accounts, attend
 from anima.errors import HomeError
 from anima.home import Home
 from anima.web.events import Bulletin
 
 log = logging.getLogger("anima.web")
 
-_AGAIN = 30.0
-_RITUALS = 20.0
-_CHANNELS = 5.0
+_AGAIN, _RITUALS, _CHANNELS = 30.0, 20.0, 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 from urllib.parse import quote
 
 from jinja2 import BytecodeCache, Environment, PackageLoader, StrictUndefined
@@ -23,8 +23,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
 from anima import Source, __version__, front_matter_end, highlight, lines_of, time_of
-from anima.model import UNTRUSTED, Actor
-from anima.web.served import SCOPES, served_of
+from anima.model import UNTRUSTED, Actor, Scope
 
 MOST_LINES = 2_000  # of a diff
 TURNS = 50  # of a session on one page
@@ -55,6 +54,24 @@ _EMPHASIS = {  # the tag, and how many signs are taken off at both ends
     "em": (Markup("<i>{}</i>"), 1),
     "note": (Markup('<span class="aside">{}</span>'), 0),
 }
+
+
+class Listening(NamedTuple):
+    """A scope as pages call it: its name, who that is, and the words of a choice."""
+
+    scope: Scope
+    name: str
+    who: str
+    choice: str
+
+
+SCOPES = (
+    Listening(Scope.MAIN, "You", "you, alone", "you, alone"),
+    Listening(Scope.GROUP, "Group", "anybody else in the room", "a group"),
+    Listening(Scope.SUBAGENT, "Sub-agent", "a helper the agent starts", "a sub-agent"),
+    Listening(Scope.CRON, "Cron", "a task that runs by the clock", "a scheduled task"),
+    Listening(Scope.HEARTBEAT, "Heartbeat", "the agent alone, looking around", "the heartbeat"),
+)
 
 
 class _Compiled(BytecodeCache):
@@ -119,7 +136,7 @@ class Drawing:
         given = {"pages": self._pages, "current": "", "who": state.get("who"), "path": request.url.path}
         agent: dict[str, Any] | None = None
         if "served" in state:  # who the agent is and how much waits, for the rail beside every page
-            here = served_of(request)
+            here = state["served"]
             who, waiting = here.home.identity.resolved(), sum(here.waiting())
             agent = {"name": who.name.value, "emoji": who.emoji.value if who.emoji else "", "waiting": waiting}
         given |= {"agent": agent, **context}

@@ -13,47 +13,26 @@ import threading
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
-from anima.agent import HEARTBEAT, Event
+from anima.agent import Event, Feed
 from anima.errors import HomeError
 from anima.home import Home
 
 log = logging.getLogger("anima.web")
 
 EVERY = 0.5
-QUEUE = 256
 MOST_AGAIN = 1_000  # changes told again to a listener that was away
+MOST_BEGUN = 256  # changes that are meant and not done yet
 _BACK = 64  # records before it among which the intent of a change is looked for
-
-
-class _Listener:
-    """A bounded queue on the loop of whoever listens. None in it means: it is over."""
-
-    def __init__(self) -> None:
-        self.loop = asyncio.get_running_loop()
-        self.queue: asyncio.Queue[Event | None] = asyncio.Queue(QUEUE)
-
-    def put(self, event: Event | None) -> None:
-        try:
-            self.loop.call_soon_threadsafe(self._put, event)
-        except RuntimeError:
-            pass  # the loop has ended, and so has the listener
-
-    def _put(self, event: Event | None) -> None:
-        if self.queue.full():
-            while not self.queue.empty():
-                self.queue.get_nowait()
-            event = event and Event(kind="resync", n=event.n)
-        self.queue.put_nowait(event)
 
 
 class Bulletin:
     """Looks at one home's ledger and proposals and tells who listens. Lives from `start` to `stop`; or, where somebody else
     looks for many homes (`look`), who knows of every write and is asked to by `wake`, from the first listener on."""
 
-    def __init__(self, home: Home, *, every: float = EVERY, wake: Callable[[], None] | None = None) -> None:
-        self._home, self._every, self._is_begun = home, every, False
+    def __init__(self, home: Home, *, wake: Callable[[], None] | None = None) -> None:
+        self._home, self._is_begun = home, False
         self._wake, self._ended = threading.Event(), threading.Event()
-        self._listeners: set[_Listener] = set()
+        self._feed, self.listeners = Feed(0), 0
         self._mutex, self._beginning = threading.Lock(), threading.Lock()
         self._thread: threading.Thread | None = None
         self._tell_no_more: Callable[[], None] = lambda: None
@@ -81,10 +60,7 @@ class Bulletin:
         """Ends every stream. Stopping twice does no harm."""
         self._ended.set()
         self._wake.set()
-        with self._mutex:
-            listeners, self._listeners = self._listeners, set()
-        for listener in listeners:
-            listener.put(None)
+        self._feed.end()
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(timeout=5)
         self._tell_no_more()
@@ -96,17 +72,13 @@ class Bulletin:
 
     def tell(self, kind: str, data: dict[str, Any]) -> None:
         """Something that no ledger knows of, such as files that were indexed."""
-        self._publish(Event(kind=kind, n=self._last, data=data))
-
-    @property
-    def listeners(self) -> int:
-        return len(self._listeners)
+        self._feed.tell("told", event=Event(kind=kind, n=self._last, data=data))
 
     # -- looking --------------------------------------------------------------------------------------------------------
 
     def _run(self) -> None:
         while not self._ended.is_set():
-            self._wake.wait(self._every)
+            self._wake.wait(EVERY)
             self._wake.clear()
             self.look()
 
@@ -133,42 +105,31 @@ class Bulletin:
         found += [Event(kind="decided", n=self._last, data={"id": name}) for name in sorted(self._waiting - waiting)]
         self._waiting = waiting
         for event in found if tell else ():
-            self._publish(event)
-
-    def _publish(self, event: Event) -> None:
-        with self._mutex:
-            listeners = tuple(self._listeners)
-        for listener in listeners:
-            listener.put(event)
+            self._feed.tell("told", event=event)
 
     # -- listening ------------------------------------------------------------------------------------------------------
 
     async def stream(self, *, after: int | None, still: Callable[[], bool]) -> AsyncIterator[bytes]:
         """Server-sent events until the client goes, the server stops, or `still` says no."""
-        listener = _Listener()
+        heard, told = self._feed.last, -1 if after is None else after
         with self._mutex:
-            self._listeners.add(listener)
-        told = after if after is not None else -1
+            self.listeners += 1
         try:
             await asyncio.to_thread(self._begin)
             yield b"retry: 2000\n: listening\n\n"
             for event in await asyncio.to_thread(self._again, after) if after is not None else ():
                 told = max(told, event.n)
                 yield event.line()
-            while not self._ended.is_set() and await asyncio.to_thread(still):
-                try:
-                    event_ = await asyncio.wait_for(listener.queue.get(), HEARTBEAT)
-                except TimeoutError:
-                    yield b": still here\n\n"
-                    continue
-                if event_ is None:
-                    break
-                if event_.kind != "change" or event_.n > told:
-                    yield event_.line()
+            async for events in self._feed.follow(heard):
+                if not await asyncio.to_thread(still):
+                    return
+                found = [each.data.get("event", Event(kind="resync", n=self._last)) for each in events]
+                new = (each.line() for each in found if each.kind != "change" or each.n > told)
+                yield b"".join(new) or b": still here\n\n"
         finally:
             with self._mutex:
-                self._listeners.discard(listener)
-                if self._ask != self._wake.set and not self._listeners:
+                self.listeners -= 1
+                if self._ask != self._wake.set and not self.listeners:
                     self._is_begun = False  # nobody is to be told, so nobody need look
 
     def _again(self, after: int) -> list[Event]:
@@ -188,7 +149,7 @@ def _told(record: Any, begun: dict[str, dict[str, Any]]) -> Event | None:
         paths = dict.fromkeys(p for edit in fields.get("edits", ()) for p in (edit.get("path"), edit.get("to")) if p)
         begun[id] = {"id": id, "what": fields.get("what"), "paths": list(paths)}
         begun[id] |= {"actor": fields.get("actor"), "session": fields.get("session")}
-        if len(begun) > QUEUE:
+        if len(begun) > MOST_BEGUN:
             begun.pop(next(iter(begun)))
     if record.kind in ("done", "failed"):
         data = begun.pop(str(record.fields.get("id")), None)

@@ -3,8 +3,10 @@
 Promise: a credential says whose home a request is for, and nothing else of the request does. Of a database, homes are held
 open while they are used and some time after; a bounded number of them, and of bytes, the longest unused closed first and
 never one in which something goes on. Their configuration names no folder, no program and no address, since the machine is
-not their owner's. What goes wrong with the database is told to nobody but the log. Not here: what a credential may do
-(guard), what the database is asked (home.folders).
+not their owner's. What goes wrong with the database is told to nobody but the log. Nights, rituals and what sessions left are
+done once, whatever servers there are: the database hands a home to one server at a time, and what is done there has a lease
+with a number that only rises, so that a server which was given up writes nothing more; one home that fails stops no other.
+Not here: what a credential may do (guard), what the database is asked (home.folders).
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
+import queue
 import threading
 import time
 from collections import OrderedDict
@@ -28,8 +31,7 @@ from anima.errors import BadArguments, Damaged, HomeError, NoSuchHome, NotFound,
 from anima.home import Home, now
 from anima.model import HOSTED, Scope
 from anima.web.events import Bulletin
-from anima.web.guard import RateLimits, Turned
-from anima.web.problems import of_error, problem
+from anima.web.guard import RateLimits, Turned, of_error, problem
 from anima.web.served import Served
 from anima.web.tokens import (
     MOST_PASSES,
@@ -52,7 +54,14 @@ log = logging.getLogger("anima.web")
 IDLE = 600.0  # seconds after which a home that nobody asks for is closed
 TICK = 1.0  # seconds between two looks at every home that somebody listens to
 PAUSE = 0.1  # seconds between two looks at all, and between two messages to other servers
-AGAIN, SOON = 5.0, 20.0
+AGAIN = 5.0
+SOON, LATER, DAY = (
+    20.0,
+    600.0,
+    86_400.0,
+)  # until a home is woken: a schedule is on, a session may be left, nothing waits
+ASK, SPAN = 5.0, 120.0  # seconds between two questions whose time has come; for which nobody else is given a home
+THREADS = 4  # in which homes do what they do by themselves
 STILL = 2.0  # seconds for which a stream need not ask whether its credential still works
 FRIENDS, STRANGERS = 4, 2  # threads in which credentials are looked for: those that were good here before, and others
 MOST_STRANGERS, MOST_KNOWN = 200, 10_000  # that wait, or are looked for; and digests of credentials that were good
@@ -498,3 +507,71 @@ def _away(error: HomeError) -> Turned:
     """What whoever asks is told when the database cannot do what it is asked."""
     log.error("the database: %s", error)
     return Turned(problem(503, "the homes cannot be reached now; nothing was done", headers={"Retry-After": "2"}))
+
+
+# -- what they do while nobody asks -----------------------------------------------------------------------------------------
+
+
+class Waking:
+    """The threads in which homes of a database do what they do by themselves. Lives from `start` to `stop`."""
+
+    def __init__(self, homes: ManyHomes, fleet: Fleet) -> None:
+        self._homes, self._fleet = homes, fleet
+        self._stop, self._due = threading.Event(), queue.Queue[Woken | None](2 * THREADS)  # None: it is over
+        self._threads = [threading.Thread(target=self._ask, name="anima-waking", daemon=True)]
+        self._threads += [threading.Thread(target=self._work, name="anima-woken", daemon=True) for _ in range(THREADS)]
+
+    def start(self) -> None:
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        self._stop.set()
+        for _ in range(THREADS):
+            self._due.put(None)
+        for thread in self._threads:
+            thread.join(timeout=10)
+
+    def _ask(self) -> None:
+        while not self._stop.wait(ASK):
+            try:
+                for row in self._fleet.woken(THREADS - self._due.qsize(), SPAN):
+                    self._due.put(Woken(*row))
+            except HomeError as error:
+                log.warning("nobody knows whose time has come: %s; trying again", error)
+
+    def _work(self) -> None:
+        while (woken := self._due.get()) is not None and not self._stop.is_set():
+            try:
+                self.look(woken)
+            except Exception as error:
+                log.error("a home could not be looked at: %s; trying again later", error, exc_info=True)
+
+    def look(self, woken: Woken) -> None:
+        """What a home has to do now; and when it is looked at next."""
+        with self._homes.holding(woken) as served:
+            home = served.home
+            for chore in (home.past.commit, home.sessions.flush_idle, home.dream_if_due):
+                try:
+                    chore()
+                except HomeError as error:
+                    log.warning("a home could not do what it had to: %s; trying again later", error)
+            is_on = self._rituals(served, woken)
+            until = (home.dreams.coming() - home.clock()).total_seconds() if home.config.dream.enabled else DAY
+            is_used = self._homes.is_used(woken.place)
+        following = SOON if is_on else LATER if is_used else max(LATER, min(until, DAY))
+        self._fleet.wake(woken.tenant, woken.agent, following, anew=True)
+
+    def _rituals(self, served: Served, woken: Woken) -> bool:
+        """Runs what is due of a schedule, with no more tokens than its tenant has left; whether there is one."""
+        from anima.agent.schedule import state_of
+
+        if not state_of(served.home.site.store).on:
+            return False
+        from anima.agent.rituals import Rituals
+
+        used, most = self._fleet.count(woken.tenant, {}).get("tokens", (0, None))
+        for done in Rituals(served.home, left=None if most is None else max(0, most - used)).round():
+            self._fleet.count(woken.tenant, {"tokens": done.tokens})
+            served.bulletin.tell("ritual", {"name": done.ritual, "status": done.status})
+        return True

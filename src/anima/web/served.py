@@ -13,14 +13,16 @@ import hashlib
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Annotated, Any, NamedTuple, TypeVar
+from functools import partial
+from typing import Annotated, Any, TypeVar
 
 from anyio import CapacityLimiter, to_thread
 from fastapi import Depends, Request
+from starlette.responses import StreamingResponse
 
 from anima import (
     BadArguments,
@@ -39,7 +41,6 @@ from anima import (
     lines_of,
 )
 from anima.agent.chats import Chats
-from anima.errors import printable
 from anima.web.events import Bulletin
 from anima.web.guard import RateLimits, who_of
 from anima.web.tokens import Keyring, Pass
@@ -154,16 +155,15 @@ class Served:
             self._open.move_to_end(who.id)
             return self._open[who.id]
 
+    def begin_for(self, who: Pass, **more: Any) -> Callable[[], Session]:
+        """What begins a conversation of an agent's. Raises Refused for the owner's token."""
+        channel = "http" if who.sender is None else None  # a sender says their channel themselves
+        begin = partial(self.home.sessions.begin, scope=self.scope_of(who), sender=who.sender, channel=channel)
+        return partial(begin, access=who.access, guest=(who.credential, who.name), **more)
+
     def new_session(self, who: Pass) -> Session:
         """A new conversation in the place of the one before, if there was one. What came in with the token stays read."""
-        channel = "http" if who.sender is None else None  # a sender says their channel themselves
-        begun = self.home.sessions.begin(
-            scope=self.scope_of(who),
-            sender=who.sender,
-            channel=channel,
-            access=who.access,
-            guest=(who.credential, who.name),
-        )
+        begun = self.begin_for(who)()
         with self._mutex:
             ended = [found for found in (self._open.pop(who.id, None),) if found]
             self._open[who.id] = begun
@@ -359,60 +359,16 @@ async def _me(request: Request) -> Pass:
     return who_of(request.scope)
 
 
+def known_of(last_event_id: str | None) -> int | None:
+    """The event that a listener heard last, by the header of a stream that is taken up; None where it says none."""
+    return int(last_event_id) if last_event_id and last_event_id.isascii() and last_event_id.isdigit() else None
+
+
+def told_live(stream: AsyncIterator[bytes] | AsyncIterator[str]) -> StreamingResponse:
+    """Server-sent events; no proxy is to keep them back."""
+    return StreamingResponse(stream, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
+
+
 Here = Annotated[Served, Depends(_served)]
 TheHome = Annotated[Home, Depends(_home)]
 Me = Annotated[Pass, Depends(_me)]
-
-
-# -- what a page was asked for: the parameters of its address; whatever stands there gives a value or BadArguments ------------
-
-
-MOST_CHARS = 4_000
-
-
-class Listening(NamedTuple):
-    """A scope as pages call it: its name, who that is, and the words of a choice."""
-
-    scope: Scope
-    name: str
-    who: str
-    choice: str
-
-
-SCOPES = (
-    Listening(Scope.MAIN, "You", "you, alone", "you, alone"),
-    Listening(Scope.GROUP, "Group", "anybody else in the room", "a group"),
-    Listening(Scope.SUBAGENT, "Sub-agent", "a helper the agent starts", "a sub-agent"),
-    Listening(Scope.CRON, "Cron", "a task that runs by the clock", "a scheduled task"),
-    Listening(Scope.HEARTBEAT, "Heartbeat", "the agent alone, looking around", "the heartbeat"),
-)
-
-
-def asked_text(request: Request, name: str, *, most: int = MOST_CHARS) -> str:
-    """A text, without blanks at its ends."""
-    found = request.query_params.get(name, "").strip()
-    if len(found) > most:
-        raise BadArguments(f"{name} has at most {most:,} characters, and this has {len(found):,}", hint="shorten it")
-    return found
-
-
-def asked_number(request: Request, name: str, *, default: int, least: int, most: int) -> int:
-    """A whole number between two others."""
-    raw = request.query_params.get(name, "").strip()
-    if not raw:
-        return default
-    if not raw.isascii() or not raw.isdigit() or len(raw) > 9 or not least <= int(raw) <= most:
-        raise BadArguments(f"{name} is a number from {least} to {most:,}, not {printable(raw, 40)}")
-    return int(raw)
-
-
-def asked_scope(request: Request, *, unsaid: Scope | None) -> Scope | None:
-    """The scope that was chosen; `unsaid` where none was."""
-    raw = request.query_params.get("scope", "").strip()
-    if len(raw) > 40:
-        raise BadArguments(f"the scopes are {', '.join(Scope)}")
-    return Scope.parse(raw) if raw else unsaid
-
-
-def is_ticked(request: Request, name: str) -> bool:
-    return request.query_params.get(name, "") not in ("", "0")

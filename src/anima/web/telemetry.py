@@ -1,17 +1,60 @@
-"""Traces and metrics of a server of many homes, by OpenTelemetry where it is installed and told where to send them.
+"""What a server of many homes tells of its requests: lines of JSON, and traces and metrics by OpenTelemetry where it is installed.
 
-Promise: nothing is imported before, nor where OTEL_EXPORTER_OTLP_ENDPOINT says nothing. A span is a request by the pattern
-of its route, with its status and its tenant's number; no path, no query, no message of an error and no text of a memory is
-in one. Metrics are how long requests take, and how many homes are held open. Not here: what else is logged (logs).
+Promise: no text of a memory, no path of a document, no query and no message of an error of others is in any of it. A request
+is the pattern of its route, its status and its tenant's number; an error its kind and where it arose; of a message, the words
+that stand in our source. OpenTelemetry is not imported where OTEL_EXPORTER_OTLP_ENDPOINT says nothing. Not here: what is
+worth a line.
 """
 
 from __future__ import annotations
 
+import json
+import logging
 import time
+import traceback
 from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 from anima.errors import MissingExtra
+
+requests = logging.getLogger("anima.requests")
+
+
+class JsonLines(logging.Formatter):
+    """A record as one line."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        about: dict[str, Any] = {"time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")}
+        is_ours = record.name.startswith("anima")  # others write what they were given into their messages
+        event = str(record.msg) if is_ours else f"{record.module}:{record.lineno}"
+        about |= {"level": record.levelname.lower(), "log": record.name, "event": event}
+        about |= getattr(record, "about", {})
+        given = record.args if isinstance(record.args, tuple) else ()
+        error = record.exc_info[1] if record.exc_info else next((e for e in given if isinstance(e, Exception)), None)
+        if error is not None:
+            at = [
+                f"{frame.filename.rpartition('/')[2]}:{frame.lineno}"
+                for frame in traceback.extract_tb(error.__traceback__)
+            ]
+            about |= {"error": type(error).__name__, "at": at[-5:]}
+        return json.dumps(about, ensure_ascii=True)
+
+
+def log_as_json() -> None:
+    """From now on everything is logged so, on standard error."""
+    shown = logging.StreamHandler()
+    shown.setFormatter(JsonLines())
+    root = logging.getLogger()
+    root.handlers[:] = [shown]
+    root.setLevel(logging.WARNING)
+    requests.setLevel(logging.INFO)
+
+
+def log_request(**about: Any) -> None:
+    if requests.isEnabledFor(logging.INFO):
+        requests.info("request", extra={"about": about})
+
 
 ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
 _tracers: list[Any] = []  # one, once it is known where traces go

@@ -1,12 +1,13 @@
-"""A home's presence on a channel: who is who there, whose conversation it is, what goes back, and cards: what waits for somebody,
-as a message with two buttons.
+"""A home's presence on a channel: its account there, who is who, whose conversation it is, what goes back, and cards: what waits for
+somebody, as a message with two buttons.
 
-Promise: alone with the owner it is the owner's own conversation; alone with anybody else it is theirs, with a layer of their
-own which they review themselves; in a group the agent answers when it is meant, and knows what that group may know. Cards
-and notices go to the owner alone. A message is answered once, after a kill too: what came in is done when its answer is
-out, the transcript says how far it was heard, and answers are sent from there. State holds numbers and names, no text. A yes
-is bound to what the card showed, and the card showed all of it. Identity files, forgetting, whatever the scan warns of and
-what does not fit into one message have no buttons: the card says where that is decided, and no press decides it.
+Promise: an account stands in the user's own configuration, never in a home; a channel is attended by one process at a time,
+until it is switched off. Alone with the owner it is the owner's own conversation; alone with anybody else it is theirs, with
+a layer of their own which they review themselves; in a group the agent answers when it is meant, and knows what that group
+may know. Cards and notices go to the owner alone. A message is answered once, after a kill too: what came in is done when its
+answer is out, the transcript says how far it was heard, and answers are sent from there. State holds numbers and names, no
+text. A yes is bound to what the card showed, and the card showed all of it. Identity files, forgetting, whatever the scan
+warns of and what does not fit into one message have no buttons: the card says where that is decided, and no press decides it.
 Not here: carrying (channels), turns (agent.chats).
 """
 
@@ -15,6 +16,8 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import os
+import threading
 from collections import defaultdict
 from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
@@ -27,14 +30,73 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 from anima import ForReview, Home, HomeError, Proposal, Receipt, Scope, Severity
 from anima.agent.chats import waiting
 from anima.agent.schedule import delivered, is_told, said_in
+from anima.connect import read_json, write_json
 from anima.connect.channels import Button, Channel, ChannelDown, Heard, Venue
-from anima.errors import BadArguments, NoSuchProposal, NoSuchSession, Refused, printable
+from anima.errors import BadArguments, Damaged, HomeBusy, NoSuchProposal, NoSuchSession, Refused, printable
 from anima.layout.listener import Listener, folder_of, how_to_own
 
 if TYPE_CHECKING:
     from anima import Turn
     from anima.agent import Event
     from anima.agent.chats import Chat, Chats
+
+
+KINDS = ("telegram",)
+LOOK = 2.0  # seconds between two looks whether it is still wanted
+
+
+class Account(NamedTuple):
+    """A home's account on a channel. `stopped` says why it is not used, though it is on."""
+
+    token: str = ""
+    url: str = ""
+    on: bool = False
+    stopped: str = ""
+
+
+class Accounts:
+    """The accounts of one home, in the user's own configuration (0600), beside its tokens and never in it."""
+
+    def __init__(self, home: Home) -> None:
+        self._file = os.fspath(home.credentials / "channels.json")
+
+    def get(self, kind: str) -> Account:
+        """Raises BadArguments for a channel that there is not."""
+        if kind not in KINDS:
+            raise BadArguments(f"there is no channel {kind!r}; there is {', '.join(KINDS)}")
+        held = (read_json(self._file) or {}).get(kind, {})
+        return Account(**{name: held[name] for name in Account._fields if name in held})
+
+    def put(self, kind: str, account: Account) -> None:
+        """Raises Damaged."""
+        try:
+            write_json(self._file, {**(read_json(self._file) or {}), kind: account._asdict()})
+        except OSError as error:
+            raise Damaged(f"channels.json cannot be written ({os.strerror(error.errno or 0)})") from None
+
+
+def attend(home: Home, chats: Chats, kind: str, stop: threading.Event) -> None:
+    """Is present on a channel until `stop` is set or the owner switches it off. Blocks; one process at a time does so, and
+    any other returns. Raises ChannelDown, which is written down where it is final, and MissingExtra."""
+    from anima.agent import need_chat
+    from anima.connect.channels.telegram import Telegram
+
+    need_chat()
+    accounts = Accounts(home)
+    account = accounts.get(kind)
+    with suppress(HomeBusy), home.site.store.lease("channels", patience=0):
+        running = chats.soon(Presence(home, Telegram(account.token, url=account.url), chats).run())
+        try:
+            while not running.done() and accounts.get(kind) == account and not stop.wait(LOOK):
+                pass
+            if running.done():
+                running.result()
+        except ChannelDown as error:
+            accounts.put(kind, account._replace(stopped=str(error)))
+            raise
+        finally:
+            running.cancel()
+
 
 YES, NO = "k", "d"
 ELSEWHERE = "Decide it at a terminal (anima review) or on the page."

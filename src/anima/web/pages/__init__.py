@@ -35,8 +35,9 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Response
 
-from anima.web.guard import who_of
-from anima.web.problems import problem
+from anima import Scope
+from anima.errors import BadArguments, printable
+from anima.web.guard import problem, who_of
 from anima.web.served import Served, served_of
 from anima.web.tokens import PAGE_LIFETIME
 
@@ -108,6 +109,42 @@ def _drawn(page: WebPage, view: PageView) -> Callable[[Request], Response]:
         return found
 
     return draw
+
+
+# -- what a page was asked for: the parameters of its address; whatever stands there gives a value or BadArguments ------------
+
+
+MOST_CHARS = 4_000
+
+
+def asked_text(request: Request, name: str, *, most: int = MOST_CHARS) -> str:
+    """A text, without blanks at its ends."""
+    found = request.query_params.get(name, "").strip()
+    if len(found) > most:
+        raise BadArguments(f"{name} has at most {most:,} characters, and this has {len(found):,}", hint="shorten it")
+    return found
+
+
+def asked_number(request: Request, name: str, *, default: int, least: int, most: int) -> int:
+    """A whole number between two others."""
+    raw = request.query_params.get(name, "").strip()
+    if not raw:
+        return default
+    if not raw.isascii() or not raw.isdigit() or len(raw) > 9 or not least <= int(raw) <= most:
+        raise BadArguments(f"{name} is a number from {least} to {most:,}, not {printable(raw, 40)}")
+    return int(raw)
+
+
+def asked_scope(request: Request, *, unsaid: Scope | None) -> Scope | None:
+    """The scope that was chosen; `unsaid` where none was."""
+    raw = request.query_params.get("scope", "").strip()
+    if len(raw) > 40:
+        raise BadArguments(f"the scopes are {', '.join(Scope)}")
+    return Scope.parse(raw) if raw else unsaid
+
+
+def is_ticked(request: Request, name: str) -> bool:
+    return request.query_params.get(name, "") not in ("", "0")
 
 
 # -- the entrance: a one-time code becomes a cookie and a key, and both are given back ---------------------------------------

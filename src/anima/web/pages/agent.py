@@ -1,8 +1,9 @@
-"""Agent: who the agent is and where that is said, its soul, which soul was worn when, its peers; and what each listener
-is told.
+"""Agent: who the agent is and where that is said, its soul, which soul was worn when, its peers; what each listener is told; and
+Settings: what asks first, who answers, what happens by itself, who is connected; and the home's health.
 
-Promise: every field names its source; a picture comes from the home alone, never from the web; what a prompt leaves out
-stands there with the reason. The prompt's own text is drawn only when it is asked for. Nothing is changed by looking.
+Promise: every field and value names its source; what is not set from a page, and what a prompt leaves out, stands there with
+the reason. A picture comes from the home alone, never from the web; no key of a service and no secret of a token is ever
+drawn; a prompt's own text only when it is asked for. Nothing is changed by looking. Not here: the acts (the API).
 """
 
 from __future__ import annotations
@@ -15,10 +16,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from anima import BadArguments, HomeError, Scope
+from anima.agent.chats import models_of
+from anima.agent.schedule import state_of
+from anima.web.draw import SCOPES
 from anima.web.pages import PageView, WebPage
-from anima.web.served import SCOPES, Served
+from anima.web.pages.today import connecting
+from anima.web.served import Served
 
 _WORN = 200  # conversations whose soul is told
+MOST_SNAPSHOTS = 20  # snapshots that are listed
 
 
 def show(here: Served, request: Request) -> dict[str, Any]:
@@ -92,7 +98,45 @@ def sees(here: Served, request: Request) -> dict[str, Any]:
 
 SEES = PageView(path="/{scope}", template="sees.html", show=sees)
 VIEWS = (PageView(show=show), PageView(path="/picture", show=picture), SEES)
+
+
+def settings(here: Served, request: Request) -> dict[str, Any]:
+    home = here.home
+    rows = {key: {"value": value, "source": source} for key, value, source in home.settings()}
+    given: dict[str, Any] = {"rows": rows, "rules": home.config.gate.rule, "wrong": ""}
+    given |= {"models": (), "schedule": state_of(home.site.store), "zone": str(home.site.zone() or "the system’s")}
+    given |= connecting(here) | {"tokens": here.keyring.all(), "seen": here.keyring.seen}
+    try:
+        return given | {"models": () if here.hosted else models_of(home).all()}
+    except HomeError as error:
+        return given | {"wrong": str(error)}
+
+
+def health(here: Served, request: Request) -> dict[str, Any]:
+    ledger, fault = None, ""
+    try:
+        ledger = here.home.past.audit()
+    except HomeError as error:
+        fault = str(error)
+    given: dict[str, Any] = {"remarks": here.remarks(), "ledger": ledger, "fault": fault}
+    given |= {"root": here.home.name, "dialect": here.home.dialect}
+    # Snapshots by name alone: an archive holds the home's key, so none is given out here.
+    given |= {"snapshots": [], "wrong": "", "next": None, "place": "", "many": MOST_SNAPSHOTS}
+    if here.hosted:
+        return given
+    given["place"] = here.home.snapshots.place
+    try:
+        return given | {"snapshots": here.home.snapshots.all(), "next": here.home.next_snapshot()}
+    except HomeError as error:
+        return given | {"wrong": str(error)}
+
+
+HEALTH = PageView(show=health, template="health.html")
+
+
 PAGES = (
     WebPage("agent", "Agent", 50, "a", VIEWS, tab="Identity and soul"),
     WebPage("agent/main", "What each listener sees", 51, "w", (), under="agent"),
+    WebPage("settings", "Settings", 60, "s", (PageView(show=settings),)),
+    WebPage("settings/health", "Health", 61, "e", (HEALTH,), under="settings"),
 )

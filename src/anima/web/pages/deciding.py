@@ -1,10 +1,11 @@
-"""What asks for the owner: the inbox, and what memory could do without; each a list with its detail.
+"""What asks for the owner: the inbox, what memory could do without, each a list with its detail; and a conversation with the
+agent, with its cards below it.
 
 Promise: nothing of a proposal is rendered or run; a yes is bound to the content that was shown, and to all of it: a row of
 the list shows all only of a change of one line in which the scan saw nothing, the detail shows the rest, and a long diff
 has a page of its own; what is decided only by itself is in no batch. Looking changes nothing: the page of tidying is there
-at once, and the look at memory comes after it. All text of the home is shown inert. Not here: the acts (the API), finding
-what to tidy (the home).
+at once, and the look at memory comes after it. All text of the home is shown inert; what was said is drawn by the script, as
+text and nothing else. Not here: the acts and turns (the API), finding what to tidy (the home).
 """
 
 from __future__ import annotations
@@ -14,14 +15,16 @@ from typing import Any
 
 from starlette.requests import Request
 
-from anima import Actor, HomeError, Proposal
-from anima.errors import NoSuchProposal
+from anima import Actor, Proposal
+from anima.agent import PRACTICE
+from anima.agent.chats import models_of, waiting
+from anima.errors import HomeError, NoSuchProposal
 from anima.web.draw import MOST_LINES, diff_lines
 from anima.web.guard import who_of
-from anima.web.pages import PageView, WebPage
-from anima.web.served import Served, is_ticked, parted
+from anima.web.pages import PageView, WebPage, is_ticked
+from anima.web.served import Served, parted
 
-MOST_ROWS, FIRST_ROWS = 300, 60  # of the inbox on one page; of a part of tidying, before more are asked for
+MOST_ROWS, FIRST_ROWS = 300, 60  # of the inbox on one page; of a part of tidying, and of chats, before more
 MOST_DONE = 5  # changes that can be undone here
 SHORT = 160  # characters of a line that a row shows whole
 CONTEXT = 3  # lines around what is edited
@@ -97,7 +100,21 @@ def tidy(here: Served, request: Request) -> dict[str, Any]:
     return {"wrong": "", "looked": looked, "done": done, "card": card, "only": only, "many": many}
 
 
+def chat(here: Served, request: Request) -> dict[str, Any]:
+    """A conversation with what it left to decide, or where one begins."""
+    id, rows = request.path_params.get("id", ""), here.chats.rows(FIRST_ROWS)
+    asked, noted = waiting(here.home, id) if id else ([], [])
+    given = {"id": id, "rows": rows, "model": "", "practice": PRACTICE, "wrong": "", "hint": "", "noted": noted}
+    given |= {"summary": next((row["summary"] for row in rows if row["id"] == id), "")}
+    given |= {"waiting": [card_of(here, request, each) for each in asked]}
+    try:
+        return given | {"model": models_of(here.home).choice().name}
+    except HomeError as error:
+        return given | {"wrong": str(error), "hint": error.hint or ""}
+
+
 PAGES = (
     WebPage("inbox", "Inbox", 20, "i", (PageView(show=inbox), PageView(path="/{id}", show=inbox))),
     WebPage("tidy", "Tidy", 32, "y", (PageView(show=tidy), PageView(path="/{id}", show=tidy)), under="memory"),
+    WebPage("chat", "Chat", 10, "c", (PageView(show=chat), PageView(path="/{id}", show=chat))),
 )

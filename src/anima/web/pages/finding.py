@@ -19,8 +19,8 @@ from starlette.requests import Request
 from anima import Scope, time_of
 from anima.errors import BadArguments, NoSuchSession, printable
 from anima.web.draw import TURNS
-from anima.web.pages import PageView, WebPage
-from anima.web.served import Served, asked_number, asked_scope, asked_text, is_ticked
+from anima.web.pages import PageView, WebPage, asked_number, asked_scope, asked_text, is_ticked
+from anima.web.served import Served
 
 FIRST_HITS, MOST_HITS = 10, 40
 MOST_SAID = 20  # entries of sessions

@@ -1,19 +1,34 @@
-"""A host's JSON file as text: a member or an element is put in or taken out, and nothing else in it changes.
+"""A host's file as text: a member or an element of its JSON, a block or lines of ours in its TOML or YAML, is put in or taken out.
 
-Promise: pure. Comments, commas at ends, single quotes and names without quotes are read as hosts read them; order, blanks
-and line ends stay. What was put in is taken out by the same span. What is no such file, or holds something else where a
-list or an object should be, raises BadInput, and nothing is changed. Not here: files (change).
+Promise: pure, and nothing else in a file changes: comments, commas at ends, single quotes and names without quotes are read as
+hosts read them; order, blanks and line ends stay, also what was written behind ours. What was put in is taken out by the same
+span, or the same marks. What is no such file, holds something else where a list or an object should be, or has a table of our
+name already, raises BadInput, and nothing is changed. Not here: files (connections).
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+import tomllib
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 from anima.errors import BadInput
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HostEdit:
+    """How one file of a host's is changed. `put` gives its text with what is ours, `take` without it; a file in a folder
+    of our own is `whole`: it is ours alone."""
+
+    path: Path
+    put: Callable[[str], str]
+    take: Callable[[str], str]
+    whole: bool = False
+
 
 _SKIP = re.compile(r"(?:\s+|//[^\n]*|/\*[\s\S]*?\*/)*")
 _ATOM = re.compile(r"[^\s,:\[\]{}'\"/]+")
@@ -244,3 +259,99 @@ def _indent_of(text: str, at: int) -> str | None:
     start = text.rfind("\n", 0, at) + 1
     before = text[start:at]
     return before if start and not before.strip() else None
+
+
+BEGIN, END = "# anima: begin (anima connect takes this out again)", "# anima: end"
+_BLOCK = re.compile(rf"(?:(?<=\n)\n)?^{re.escape(BEGIN)}$[\s\S]*?^{re.escape(END)}$\n?", re.MULTILINE)
+
+
+def with_block(text: str, block: str) -> str:
+    """The text with a block of ours, in place of the one that was there."""
+    bare = without_block(text)
+    gap = "" if not bare else "\n" if bare.endswith("\n") else "\n\n"
+    return f"{bare}{gap}{BEGIN}\n{block.rstrip()}\n{END}\n"
+
+
+def without_block(text: str) -> str:
+    return _BLOCK.sub("", text)
+
+
+def with_table(text: str, name: str, values: Mapping[str, object], *, is_same: Callable[[object, object], bool]) -> str:
+    """The text with a TOML table such as `mcp_servers.anima`. One of ours that says something else must be the `same`."""
+    ours = _BLOCK.search(text)
+    if ours and not is_same(_at(_read_toml(ours[0]), name), values):
+        raise BadInput(f"[{name}] is there already, and not for this home")
+    if _at(_read_toml(without_block(text)), name):
+        raise BadInput(f"it has a table [{name}] that is not ours")
+    made = with_block(text, "\n".join([f"[{name}]", *(f"{key} = {drawn(value)}" for key, value in values.items())]))
+    _read_toml(made)
+    return made
+
+
+def _at(there: object, name: str) -> object:
+    for part in name.split("."):
+        if not isinstance(there, dict):
+            raise BadInput(f"{part} cannot be added to what stands there")
+        there = there.get(part, {})
+    return there
+
+
+def _read_toml(text: str) -> dict[str, object]:
+    try:
+        return tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        raise BadInput(f"it cannot be read as TOML ({error})") from None
+
+
+def drawn(value: object) -> str:
+    """A value as TOML writes it: a text, a number, a list of them, or a table in one line."""
+    if isinstance(value, Mapping):
+        return "{ " + ", ".join(f"{key} = {drawn(each)}" for key, each in value.items()) + " }"
+    return json.dumps(value, ensure_ascii=False)
+
+
+_MARK = "  # anima"  # of a line of ours in YAML
+
+
+def with_lines(text: str, wanted: list[tuple[str, str, object]]) -> str:
+    """A YAML file with a member in each of some top ones. Raises BadInput where it cannot be added by a line."""
+    expected = _read_yaml(text)
+    for top, key, value in wanted:
+        inside = expected.setdefault(top, {})
+        inside = expected[top] = {} if inside is None else inside
+        if not isinstance(inside, dict) or inside.get(key, value) != value:
+            raise BadInput(f"{top}.{key} is something else already")
+        if key not in inside:
+            text = _line_added(text, top, f"{key}: {json.dumps(value, ensure_ascii=False)}{_MARK}")
+            inside[key] = value
+    if _read_yaml(text) != expected:
+        raise BadInput("it is written in a way we do not add to; add memory.provider and mcp_servers by hand")
+    return text
+
+
+def _line_added(text: str, top: str, line: str) -> str:
+    found = re.search(rf"^{top}:[ \t]*(?:#.*)?\n(?P<indent>[ \t]*)", text, re.MULTILINE)
+    if found is None:
+        gap = "" if not text or text.endswith("\n") else "\n"
+        return f"{text}{gap}{top}:{_MARK}\n  {line}\n"
+    at, indent = found.start("indent"), found["indent"] or "  "
+    return f"{text[:at]}{indent}{line}\n{text[at:]}"
+
+
+def without_lines(text: str) -> str:
+    """The file without the lines that are marked as ours."""
+    left = "".join(line for line in text.splitlines(keepends=True) if not line.rstrip("\r\n").endswith(_MARK))
+    _read_yaml(left)
+    return left
+
+
+def _read_yaml(text: str) -> dict[str, Any]:
+    import yaml
+
+    try:
+        found = yaml.safe_load(text) or {}
+    except (yaml.YAMLError, RecursionError, ValueError):
+        raise BadInput("it cannot be read as YAML") from None
+    if not isinstance(found, dict):
+        raise BadInput("it is no mapping")
+    return found
