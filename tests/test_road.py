@@ -20,7 +20,7 @@ MODULES = {path.relative_to(PACKAGE).as_posix(): ast.parse(path.read_text("utf-8
 # Modules outside the store that change files, with the calls they make, and why no document of a home is among them.
 EXCEPTIONS = {
     "web/tokens.py": (
-        {"self.folder.mkdir", "os.open", "open", "os.fchmod", "temp.replace", "os.truncate", "os.write"},
+        {"self.folder.mkdir", "os.open", "os.truncate", "os.write"},
         "tokens of a served home and where it is served, in the user's own configuration",
     ),
     "layout/trust.py": (
@@ -52,7 +52,7 @@ EXCEPTIONS = {
     "connect/recall.py": ({"sqlite3.connect"}, "the index of documents, to read only"),
     "connect/__init__.py": (
         {
-            *("os.rename", "os.unlink", "os.makedirs", "os.open", "open", "os.replace", "os.write"),
+            *("os.rename", "os.unlink", "os.makedirs", "os.open", "open", "os.replace", "os.write", "os.fchmod"),
         },
         "what hosts report, in the user's own configuration",
     ),

@@ -32,7 +32,6 @@ from anima.cli.command import (
 )
 from anima.cli.show import console, counted, flat, need_person, plain, say, say_json, show_remarks, table, whisper
 from anima.errors import BadArguments, HomeError
-from anima.home.folders import export_tenant, tenants
 from anima.model import Access, Scope
 
 if TYPE_CHECKING:
@@ -304,6 +303,8 @@ def tenant(
     anima tenant token create acme --rights write --scope main --days 30
     anima tenant token rotate acme 3f9c2a71b0de --grace 24
     """
+    from anima.home.folders import export_tenant, tenants
+
     address = home or os.environ.get("DATABASE_URL")
     if not address:
         raise BadArguments("which database?", hint="say --home postgresql://…, or set DATABASE_URL")

@@ -378,12 +378,19 @@ def read_json(path: str) -> dict[str, Any] | None:
 
 
 def write_json(path: str, value: Mapping[str, Any]) -> None:
-    """Puts a small file in another's place. Raises OSError."""
+    write_private(path, json.dumps(value, ensure_ascii=False).encode())
+
+
+def write_private(path: str, data: bytes) -> None:
+    """Puts a small file in another's place as a whole, for the user's eyes alone. Raises OSError."""
     os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
     temp = f"{path}.{os.getpid()}.tmp"
     fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    with open(fd, "w", encoding="utf-8") as out:
-        json.dump(value, out, ensure_ascii=False)
+    with open(fd, "wb") as out:
+        os.fchmod(fd, 0o600)
+        out.write(data)
+        out.flush()
+        os.fsync(fd)
     os.replace(temp, path)
 
 

@@ -190,10 +190,17 @@ class Host:
 
     name: str
     title: str
-    edits: Callable[[Wiring], Sequence[HostEdit]]
+    where: tuple[str, ...]  # its folder: the variable that names it, and where it is by itself
+    put_in: Callable[[Wiring, Path], Sequence[HostEdit]]
     then: str
-    transcripts: Callable[[Wiring], Path | None] = lambda wiring: None  # None: those that we cannot read
+    talks: str = ""  # where its transcripts stand in its folder; empty: we cannot read them
     reports: bool = True  # whether it runs hooks
+
+    def edits(self, wiring: Wiring) -> Sequence[HostEdit]:
+        return self.put_in(wiring, wiring.folder(*self.where))
+
+    def transcripts(self, wiring: Wiring) -> Path | None:
+        return wiring.folder(*self.where) / self.talks if self.talks else None
 
 
 # -- what is put into a host's files ----------------------------------------------------------------------------------------
@@ -268,18 +275,14 @@ def _begun(first: Mapping[str, object]) -> str:
 # -- the files of each ------------------------------------------------------------------------------------------------------
 
 
-def _claude_code(wiring: Wiring) -> list[HostEdit]:
+def _claude_code(wiring: Wiring, folder: Path) -> list[HostEdit]:
     """A plugin in its folder of skills, which it loads by itself. None of the person's own files is touched."""
-    return folder_of(_of_claude(wiring) / "skills" / NAME, bundle(wiring, "claude-code"))
+    return folder_of(folder / "skills" / NAME, bundle(wiring, "claude-code"))
 
 
-def _of_claude(wiring: Wiring) -> Path:
-    return wiring.folder("CLAUDE_CONFIG_DIR", ".claude")
-
-
-def _codex(wiring: Wiring) -> list[HostEdit]:
+def _codex(wiring: Wiring, folder: Path) -> list[HostEdit]:
     """Hooks in `hooks.json`, the server in `config.toml`, skills in its folder of skills."""
-    folder, hooks = _of_codex(wiring), dict[tuple[str, ...], object]()
+    hooks = dict[tuple[str, ...], object]()
     for event in EVENTS["codex"]:
         waits = _ENDS_IN if event == "SessionEnd" else WAITS
         hook = {"type": "command", "command": wiring.hook_line("codex", event), "timeout": waits}
@@ -292,13 +295,8 @@ def _codex(wiring: Wiring) -> list[HostEdit]:
     return [items(folder / "hooks.json", hooks, first={"hooks": {}}), server, *folder_of(folder, skills())]
 
 
-def _of_codex(wiring: Wiring) -> Path:
-    return wiring.folder("CODEX_HOME", ".codex")
-
-
-def _cursor(wiring: Wiring) -> list[HostEdit]:
+def _cursor(wiring: Wiring, folder: Path) -> list[HostEdit]:
     """Hooks in `hooks.json`, the server in `mcp.json`, skills in its folder of skills."""
-    folder = _of_cursor(wiring)
     hooks: dict[tuple[str, ...], object] = {
         ("hooks", event): entry for event, entries in cursor_hooks(wiring).items() for entry in entries
     }
@@ -309,13 +307,9 @@ def _cursor(wiring: Wiring) -> list[HostEdit]:
     ]
 
 
-def _of_cursor(wiring: Wiring) -> Path:
-    return wiring.folder("CURSOR_CONFIG_DIR", ".cursor")
-
-
-def _vscode(wiring: Wiring) -> list[HostEdit]:
+def _vscode(wiring: Wiring, folder: Path) -> list[HostEdit]:
     """The server in the user's `mcp.json`. Its agents have hooks of their own kinds, so there are none of ours."""
-    folder = wiring.folder("XDG_CONFIG_HOME", ".config") / "Code" / "User"
+    folder = folder / "Code" / "User"
     if sys.platform == "darwin":
         folder = wiring.user / "Library" / "Application Support" / "Code" / "User"
     if given := wiring.env.get("VSCODE_USER_DATA"):
@@ -324,27 +318,22 @@ def _vscode(wiring: Wiring) -> list[HostEdit]:
     return [member(folder / "mcp.json", "servers", NAME, value=entry)]
 
 
-def _gemini(wiring: Wiring) -> list[HostEdit]:
+def _gemini(wiring: Wiring, folder: Path) -> list[HostEdit]:
     """An extension in its folder of extensions. None of the person's own files is touched."""
-    return folder_of(_of_gemini(wiring) / "extensions" / NAME, extension(wiring))
+    return folder_of(folder / ".gemini" / "extensions" / NAME, extension(wiring))
 
 
-def _of_gemini(wiring: Wiring) -> Path:
-    return wiring.folder("GEMINI_CLI_HOME") / ".gemini"
-
-
-def _openclaw(wiring: Wiring) -> list[HostEdit]:
+def _openclaw(wiring: Wiring, folder: Path) -> list[HostEdit]:
     """The server in `openclaw.json`, and a bundle of skills that its own command installs."""
     given = wiring.env.get("OPENCLAW_CONFIG_PATH")
-    file = Path(given) if given else wiring.folder("OPENCLAW_STATE_DIR", ".openclaw") / "openclaw.json"
+    file = Path(given) if given else folder / "openclaw.json"
     server = member(file, "mcp", "servers", NAME, value=wiring.server("openclaw", joins=False))
     return [server, *folder_of(wiring.bundle, bundle(wiring, "openclaw"))]
 
 
-def _hermes(wiring: Wiring) -> list[HostEdit]:
+def _hermes(wiring: Wiring, folder: Path) -> list[HostEdit]:
     """A memory provider in its folder of plugins, chosen in `config.yaml`, and the server beside it. The provider starts
     `anima` for each call, so that nothing of ours is installed beside hermes."""
-    folder = wiring.folder("HERMES_HOME", ".hermes")
     text = (Path(__file__).parent / "tables" / "hermes_plugin.txt").read_text(encoding="utf-8")
     said = f"name: {NAME}\nversion: {about()['version']}\ndescription: {json.dumps(about()['description'])}\n"
     plugin = {
@@ -359,71 +348,80 @@ def _hermes(wiring: Wiring) -> list[HostEdit]:
     return [*folder_of(folder / "plugins" / NAME, plugin), chosen]
 
 
-def _nanobot(wiring: Wiring) -> list[HostEdit]:
+def _nanobot(wiring: Wiring, folder: Path) -> list[HostEdit]:
     """The server among the tools of its `config.json`."""
-    file = wiring.folder("NANOBOT_HOME", ".nanobot") / "config.json"
-    return [member(file, "tools", "mcpServers", NAME, value=wiring.server("nanobot", joins=False))]
-
-
-def _generic(wiring: Wiring) -> list[HostEdit]:
-    """A bundle in every format there is, to point any other program at, and hooks that speak plainly."""
-    return folder_of(wiring.bundle, bundle(wiring, "generic"))
+    return [member(folder / "config.json", "tools", "mcpServers", NAME, value=wiring.server("nanobot", joins=False))]
 
 
 _EVERY = (
     Host(
         name="claude-code",
         title="Claude Code",
-        edits=_claude_code,
-        transcripts=lambda wiring: _of_claude(wiring) / "projects",
+        where=("CLAUDE_CONFIG_DIR", ".claude"),
+        put_in=_claude_code,
+        talks="projects",
         then="Start a new session of claude; /plugin lists anima.",
     ),
     Host(
         name="codex",
         title="Codex",
-        edits=_codex,
-        transcripts=lambda wiring: _of_codex(wiring) / "sessions",
+        where=("CODEX_HOME", ".codex"),
+        put_in=_codex,
+        talks="sessions",
         then="Open codex once and trust the hooks of anima when it asks: until then it runs none of them, and says nothing.",
     ),
     Host(
         name="cursor",
         title="Cursor",
-        edits=_cursor,
-        transcripts=lambda wiring: _of_cursor(wiring) / "projects",
+        where=("CURSOR_CONFIG_DIR", ".cursor"),
+        put_in=_cursor,
+        talks="projects",
         then="Open Cursor anew; Settings lists the hooks, and anima among the MCP servers.",
     ),
     Host(
         name="vscode",
         title="VS Code",
-        edits=_vscode,
+        where=("XDG_CONFIG_HOME", ".config"),
+        put_in=_vscode,
         then="Start anima with the command MCP: List Servers, and pick its prompt wake at the start of a conversation.",
         reports=False,
     ),
     Host(
         name="gemini",
         title="Gemini CLI",
-        edits=_gemini,
-        transcripts=lambda wiring: _of_gemini(wiring) / "tmp",
+        where=("GEMINI_CLI_HOME",),
+        put_in=_gemini,
+        talks=".gemini/tmp",
         then="Start a new session of gemini; /extensions list shows anima.",
     ),
     Host(
         name="openclaw",
         title="OpenClaw",
-        edits=_openclaw,
+        where=("OPENCLAW_STATE_DIR", ".openclaw"),
+        put_in=_openclaw,
         then="Restart the gateway. For the skills too: openclaw plugins install {bundle}",
         reports=False,
     ),
     Host(
         name="hermes",
         title="hermes",
-        edits=_hermes,
+        where=("HERMES_HOME", ".hermes"),
+        put_in=_hermes,
         then="Start a new session of hermes; hermes memory status names anima.",
     ),
-    Host(name="nanobot", title="nanobot", edits=_nanobot, then="Start nanobot anew.", reports=False),
+    Host(
+        name="nanobot",
+        title="nanobot",
+        where=("NANOBOT_HOME", ".nanobot"),
+        put_in=_nanobot,
+        then="Start nanobot anew.",
+        reports=False,
+    ),
     Host(
         name="generic",
         title="another program",
-        edits=_generic,
+        where=("",),
+        put_in=lambda wiring, folder: folder_of(wiring.bundle, bundle(wiring, "generic")),
         then="Point your program at {bundle}: plugin.json and mcp.json there are Agent Plugins 1.0.0.",
     ),
 )

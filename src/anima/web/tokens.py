@@ -23,6 +23,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal
 
+from anima.connect import write_private
 from anima.errors import BadArguments, Damaged, NotFound, refuse_newer
 from anima.home import Home
 from anima.model import Access, Scope
@@ -173,7 +174,7 @@ class Keyring:
             return held
         _, secret = self.make("owner", name="owner.token", scope=None)
         with self._locked():
-            _put(self._owner_file, (secret + "\n").encode("ascii"))
+            write_private(os.fspath(self._owner_file), (secret + "\n").encode("ascii"))
         return secret
 
     def make(self, kind: Kind, *, by: str | None = None, **about: Any) -> tuple[Pass, str]:
@@ -257,7 +258,7 @@ class Keyring:
     def _save(self, held: _Held) -> None:
         passes = {name: {**asdict(one), "digest": digest} for name, (one, digest) in held.passes.items()}
         kept = {"format": FORMAT, "passes": passes, "codes": dict(held.codes)}
-        _put(self._file, json.dumps(kept, indent=1, default=datetime.isoformat).encode())
+        write_private(os.fspath(self._file), json.dumps(kept, indent=1, default=datetime.isoformat).encode())
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
@@ -346,18 +347,6 @@ _HINT = "set ANIMA_CONFIG to a folder you can write, or remove its folder serve 
 
 def digest_of(secret: str) -> str:
     return hashlib.sha256(secret.encode("utf-8", "replace")).hexdigest()
-
-
-def _put(file: Path, data: bytes) -> None:
-    """Replaces a file as a whole, for the owner's eyes alone. Under the lock."""
-    temp = file.with_name(f".{file.name}.tmp")
-    fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    with open(fd, "wb") as out:
-        os.fchmod(fd, 0o600)
-        out.write(data)
-        out.flush()
-        os.fsync(fd)
-    temp.replace(file)
 
 
 def _parsed(name: str, row: Mapping[str, Any]) -> Pass:
