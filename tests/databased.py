@@ -138,7 +138,9 @@ class Databased:
             store = RowStore(place, rules, shelf="")
             self._wholes[key] = store, RowWhole(store)
         store, whole = self._wholes[key]
-        store._epoch = store._number("epoch")  # a home that was restored meanwhile is the home all the same
+        store._epoch = (store.rows.one("select epoch from anima.home where [own]") or (0,))[
+            0
+        ]  # a home that was restored meanwhile is the home all the same
         return store, whole
 
     def _show(self, key: str, *, history: bool) -> None:

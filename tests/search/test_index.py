@@ -277,7 +277,7 @@ def rows(tables: Tables) -> list[tuple[object, ...]]:
     found = [
         (
             *documents[row.document][1:],
-            Packed.unpack(row.packed)[:5],
+            Packed.part(*row).packed[:5],
             sorted_places(row.packed),
             row.vectors,
             shown[row.id],
@@ -288,7 +288,7 @@ def rows(tables: Tables) -> list[tuple[object, ...]]:
 
 
 def sorted_places(packed: bytes) -> tuple[bytes, list[list[int]]]:
-    part = Packed.unpack(packed)
+    part = Packed.part(0, 0, packed, b"").packed
     return part.units, sorted(np.frombuffer(part.places, dtype="<u4").reshape(-1, 3).tolist())
 
 

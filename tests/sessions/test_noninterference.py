@@ -31,6 +31,7 @@ from anima.agent.models import Models
 from anima.mcp import Visitor, Visits, server
 from anima.prompt.fields import Subagent
 from anima.sessions.tools import TABLE
+from anima.store.rows.store import RowStore
 from anima.testing import Clock, dice
 from anima.testing.models import ModelServer
 from errand import choose_script
@@ -68,6 +69,7 @@ MEMORY = f"# Memory\n\n- tea at five\n\n## House\n\n{SHARED}## Rest\n\n- nothing
 IDENTITY = "# Identity\n\n- **Name:** Aria\n- **Emoji:** x\n\n## More\n\n- kind\n"
 LONG = "# The divorce of Luis\n\n" + f"{SECRET}\n- the boat, the roof and the zebra are sold in line\n\n" * 120
 NOTHING = ("absent", "bytes", "folder", "link")
+FOLDERS_ONLY = NOTHING[2:] if os.environ.get("STORE") == "postgres" else ()  # no row is a folder or a link
 TEXTS: dict[str, tuple[str | None, tuple[str, ...]]] = {
     "AGENTS.md": (AGENTS[0], AGENTS[1]),
     "SOUL.md": (SOUL[0], SOUL[1]),
@@ -127,7 +129,7 @@ class Pair:
                 talk.log("user", "the boat, the roof and the zebra are sold")
         with other.session(scope=Scope.CRON) as waiting:
             waiting.call("memory_write", {"target": "memory", "content": "somebody else waits"})
-        (Path(other.name) / ".anima" / "pending" / "p99.json").write_text("broken")
+        other.site.store.state.put("pending/p99.json", b"broken")
         self.waiting = [set(pending(home)) for home in self.homes]
 
     def _hides(self, path: str, number: int) -> bool:
@@ -139,7 +141,7 @@ class Pair:
         fitting = [
             other
             for other in others
-            if (is_hidden and other in NOTHING and not seen)
+            if (is_hidden and other in NOTHING and other not in FOLDERS_ONLY and not seen)
             or (other not in NOTHING and self._alike(place, seen, other) and (is_hidden or text is not None))
         ]
         if fitting:
@@ -162,7 +164,7 @@ class Pair:
         """What waits because of an example goes, so that the next one finds what it found."""
         for home, waiting in zip(self.homes, self.waiting, strict=True):
             for name in set(pending(home)) - waiting:
-                (Path(home.name) / ".anima" / "pending" / name).unlink()
+                home.site.store.state.remove(f"pending/{name}")
 
 
 def made(folder: Path, dialect: str) -> Home:
@@ -177,6 +179,15 @@ def made(folder: Path, dialect: str) -> Home:
 
 def put(home: Home, path: str, text: str, *, verb: bool = False) -> None:
     """A text, or what is none, at a place of a home: the owner's hand, with an editor or by a verb."""
+    if isinstance(store := home.site.store, RowStore):
+        data = b"\xff\xfe\x00secret" if text == "bytes" else text.encode()
+        with store.lock():
+            store.files.remove(path)
+            if text != "absent" and not verb:
+                store.files.put(path, data, version=store.next_version())
+        if verb:
+            home.write(path, text)
+        return
     place = Path(home.name) / path
     place.parent.mkdir(parents=True, exist_ok=True)
     if place.is_dir():
@@ -195,7 +206,7 @@ def put(home: Home, path: str, text: str, *, verb: bool = False) -> None:
 
 
 def pending(home: Home) -> list[str]:
-    return [file.name for file in (Path(home.name) / ".anima" / "pending").glob("*")]
+    return home.site.store.state.names("pending")
 
 
 @pytest.fixture(scope="module")

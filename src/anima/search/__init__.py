@@ -39,7 +39,7 @@ def hash_bytes(text: str) -> bytes:
 def opened(packed: bytes) -> tuple[list[Any], bytes, bytes]:
     """The header of a part, the rows of its units, and the places of its words."""
     header, _, rest = packed.partition(b"\n")
-    *found, size = json.loads(header)
+    *found, size = json.loads(header.decode())
     return found, rest[:size], rest[size:]
 
 

@@ -32,6 +32,7 @@ ALL_SCOPES: Final = 0x7FFFFFFF
 SCALE: Final = 4000
 REACH: Final = 2  # neighbours on either side that a window covers
 MANY_DEAD: Final = 0.25
+MANY_BYTES: Final = 32 << 20
 FACE: Final = "\t"  # stands in no path; behind it, whose sight of the document it is
 SHIFT: Final = 24  # a unit's key is its part's, shifted, plus its number in that part
 
@@ -110,10 +111,12 @@ class Packed(NamedTuple):
         return header.encode() + b"\n" + self.units + self.places
 
     @staticmethod
-    def unpack(raw: bytes) -> Packed:
-        (line, front, above, first, chars, print_, speakers), units, places = opened(raw)
+    def part(id: int, document: int, packed: bytes, vectors: bytes) -> PartRow[Packed]:
+        """A part as tables give it, opened."""
+        (line, front, above, first, chars, print_, speakers), units, places = opened(packed)
         place = Place(line=line, front=front, above=above)
-        return Packed(place, first, chars, bytes.fromhex(print_), speakers, units, places)
+        found = Packed(place, first, chars, bytes.fromhex(print_), speakers, units, places)
+        return PartRow(id, document, found, vectors)
 
 
 class _Column:
@@ -138,8 +141,12 @@ class _Column:
         if need > len(self._room):
             shape, kind = (min(2 * need, need + 65536), *held.shape[1:]), held.dtype
             size = int(np.prod(shape)) * kind.itemsize
-            self._room = np.frombuffer(mmap.mmap(-1, max(size, 1)), dtype=kind, count=size // kind.itemsize)
-            self._room = self._room.reshape(shape)
+            pages = mmap.mmap(-1, max(size, 1), mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+            if size > MANY_BYTES and hasattr(mmap, "MADV_HUGEPAGE"):
+                pages.madvise(
+                    mmap.MADV_HUGEPAGE
+                )  # a hundred thousand vectors are 25,000 small ones, each with its price
+            self._room = np.frombuffer(pages, dtype=kind, count=size // kind.itemsize).reshape(shape)
             self._room[: self._count] = held
         self._count = need
         return self._room[need - count : need]
@@ -254,8 +261,8 @@ class Field:
         self._place.grow(len(stay))[:] = (slots[place[stay] >> 8].astype(np.uint32) << 8) | (place[stay] & 0xFF)
         self.units = self.units[keep]
 
-    def _add(self, rows: Sequence[PartRow]) -> None:
-        parts = [Packed.unpack(row.packed) for row in rows]
+    def _add(self, rows: Sequence[PartRow[Packed]]) -> None:
+        parts = [row.packed for row in rows]
         packed = np.frombuffer(b"".join(part.units for part in parts), dtype=UNIT)
         sizes: Ints = np.array([len(part.units) // UNIT.itemsize for part in parts], dtype=np.int64)
         ends: Ints = np.cumsum(sizes)
@@ -280,8 +287,10 @@ class Field:
         self._high.grow(len(places))[:] = places[:, 1]
         self._place.grow(len(places))[:] = places[:, 2] + np.repeat(slots << 8, each)
         self._add_vectors([row.vectors for row in rows], runs)
-        for row, part, run in zip(rows, parts, runs, strict=True):
-            held = HeldPart(row.id, part.place, len(run), part.chars, part.print, int(run["embedded"].sum()))
+        embedded = np.concatenate([[0], np.cumsum(units["embedded"])])
+        counted = zip(sizes.tolist(), (embedded[ends] - embedded[ends - sizes]).tolist(), strict=True)
+        for row, part, (count, vectors) in zip(rows, parts, counted, strict=True):
+            held = HeldPart(row.id, part.place, count, part.chars, part.print, vectors)
             self._parts.setdefault(row.document, []).append(held)
         self.units = np.concatenate([self.units, units])
 

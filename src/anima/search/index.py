@@ -178,7 +178,7 @@ class Index:
         return self._field
 
     def _follow(self) -> None:
-        changes = self._tables.since(self._mark)
+        changes = self._tables.since(self._mark, Packed.part)
         if changes.mark.epoch != self._mark.epoch:
             self._forget()
         self._field.follow(changes)

@@ -7,8 +7,9 @@ those of a change. Not here: arrays and ranking (`field`, `rank`), connections (
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 from anima.errors import HomeError
 from anima.search.tables import Changes, DocumentRow, IndexDown, Mark, PartRow, ShownPart, Writing
@@ -24,8 +25,8 @@ _SINCE = """
         where [own] and id > (select document from seen)
     union all select 2, id, document, null, null, null, null, packed, vectors from anima.part
         where [own] and id > (select part from seen)
-    union all select 3, id, document, null, null, null, null, null, null from anima.part where [own]
-    order by 1, 2
+    union all select 3, id, document, null, null, null, null, null, null from anima.part
+        where [own] and id <= (select part from seen)
 """
 _PARTS = """
     select d.path, p.id from anima.document d join anima.part p
@@ -65,36 +66,36 @@ class RowTables:
             with self._rows.transaction():
                 sql = "insert into anima.made values(%(tenant)s, %(home)s, '', '', 0, 0, 0) on conflict do nothing"
                 self._rows.tell(sql)
-                held = self._rows.one(f"{_MADE} for update")
-                if held is not None and held[1] == made_for and not anew:
+                found = self._rows.ask(f"{_MADE} for update")[0][1]
+                if found == made_for and not anew:
                     return
-                if held is not None and held[1] and held[1] != made_for:
+                if found and found != made_for:
                     self._notes.append("the index is being rebuilt for another model or cutting")
-                for table in ("part", "document"):
-                    self._rows.tell(f"delete from anima.{table} where [own]")
-                sql = (
-                    "update anima.made set epoch = anima.moment(), made_for = %(made_for)s, generation = 0 where [own]"
-                )
-                self._rows.tell(sql, made_for=made_for)
+                self._rows.tell("delete from anima.part where [own]")
+                self._rows.tell("delete from anima.document where [own]")
+                sql = "update anima.made set epoch = anima.moment(), made_for = %(of)s, generation = 0 where [own]"
+                self._rows.tell(sql, of=made_for)
 
     def known(self) -> dict[str, str]:
         with _down():
             return dict(self._rows.ask("select path, digest from anima.document where [own] order by path"))
 
-    def since(self, mark: Mark) -> Changes:
+    def since(self, mark: Mark, made: Callable[..., Any] = PartRow) -> Changes:
         with _down():
-            made = self._rows.one(_MADE) if mark.epoch else None
-            if made is not None and (made[0], made[2]) == (mark.epoch, mark.generation):
+            now = self._rows.one(_MADE) if mark.epoch else None
+            if now is not None and (now[0], now[2]) == (mark.epoch, mark.generation):
                 return Changes(mark=mark)
-            rows = self._rows.ask(_SINCE, large=True, epoch=mark.epoch, part=mark.part, document=mark.document)
+            seen = {"epoch": mark.epoch, "part": mark.part, "document": mark.document}
+            rows = self._rows.each(_SINCE, lambda row: (*row, row[0] == 2 and made(*row[1:3], *row[7:])), **seen)
         if not rows:
             raise IndexDown("the tables were not begun")
+        rows.sort(key=lambda row: row[:2])  # the server would sort all of them before it sent the first
         _, part, document, generation, epoch, made_for, *_ = rows[0]
         return Changes(
             mark=Mark(epoch, made_for, generation, part, document),
-            alive={row[1]: row[2] for row in rows if row[0] == 3},
+            alive={row[1]: row[2] for row in rows if row[0] > 1},
             documents=[DocumentRow(row[1], row[4], row[5], row[6], row[2]) for row in rows if row[0] == 1],
-            parts=[PartRow(row[1], row[2], row[7], row[8]) for row in rows if row[0] == 2],
+            parts=[row[-1] for row in rows if row[0] == 2],
         )
 
     def put(self, epoch: str, documents: Sequence[Writing]) -> list[str]:
@@ -155,7 +156,7 @@ class RowTables:
 
     def shown(self, parts: Collection[int]) -> dict[int, ShownPart]:
         with _down():
-            rows = self._rows.ask(_SHOWN, large=True, parts=list(parts)) if parts else []
+            rows = self._rows.ask(_SHOWN, parts=list(parts)) if parts else []
         return {row[0]: ShownPart(row[1], row[2].decode()) for row in rows}
 
     def notes(self) -> tuple[str, ...]:
@@ -170,7 +171,5 @@ class RowTables:
 def _down() -> Iterator[None]:
     try:
         yield
-    except IndexDown:
-        raise
     except HomeError as error:
         raise IndexDown(str(error)) from error

@@ -20,7 +20,7 @@ from contextlib import closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Final, NamedTuple, Protocol, TypeVar
+from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 from urllib.parse import quote
 
 from anima.errors import HomeError
@@ -63,13 +63,13 @@ class DocumentRow(NamedTuple):
     day: int
 
 
-class PartRow(NamedTuple):
+class PartRow(NamedTuple, Generic[T]):
     """Some dozens of units of a document as arrays are made of them. Opaque to an engine, but for `vectors`: whole
     numbers of 16 bits, one vector a unit, or nothing."""
 
     id: int
     document: int
-    packed: bytes
+    packed: T
     vectors: bytes
 
 
@@ -113,13 +113,14 @@ class Mark(NamedTuple):
 class Changes:
     """What changed since a mark. In another epoch than the mark's everything is new.
 
-    `alive` gives the document of every part there is, None when nothing changed; rows come by their numbers.
+    `alive` gives the document of every part there is, None when nothing changed; rows come by their numbers. `parts` are
+    what was made of each new one.
     """
 
     mark: Mark
     alive: Mapping[int, int] | None = None
     documents: Sequence[DocumentRow] = ()
-    parts: Sequence[PartRow] = ()
+    parts: Sequence[Any] = ()
 
 
 class Tables(Protocol):
@@ -142,7 +143,9 @@ class Tables(Protocol):
         """The digest of every document, by path."""
         ...
 
-    def since(self, mark: Mark) -> Changes: ...
+    def since(self, mark: Mark, made: Callable[..., Any] = PartRow) -> Changes:
+        """What changed. `made` is given what a PartRow is made of, perhaps while the next are still on their way."""
+        ...
 
     def put(self, epoch: str, documents: Sequence[Writing]) -> list[str]:
         """Writes documents, all in one transaction; the paths that were refused.
@@ -464,22 +467,18 @@ class SqliteTables:
     def known(self) -> dict[str, str]:
         return self._file.run(lambda db: dict(db.execute("select path, digest from document order by path")))
 
-    def since(self, mark: Mark) -> Changes:
+    def since(self, mark: Mark, made: Callable[..., Any] = PartRow) -> Changes:
         def read(db: sqlite3.Connection) -> Changes:
             epoch, made_for, generation = db.execute("select epoch, made_for, generation from made").fetchone()
             if (epoch, generation) == (mark.epoch, mark.generation):
                 return Changes(mark=mark)
             part, document = (mark.part, mark.document) if epoch == mark.epoch else (0, 0)
             documents = [DocumentRow(*row) for row in db.execute(_NEW_DOCUMENTS, (document,))]
-            parts = [PartRow(*_sound(row, 2)) for row in db.execute(_NEW_PARTS, (part,))]
-            part = parts[-1].id if parts else part
-            document = documents[-1].id if documents else document
-            return Changes(
-                mark=Mark(epoch, made_for, generation, part, document),
-                alive=dict(db.execute("select id, document from part")),
-                documents=documents,
-                parts=parts,
-            )
+            parts = [made(*_sound(row, 2)) for row in db.execute(_NEW_PARTS, (part,))]
+            alive = dict(db.execute("select id, document from part"))
+            last = max((part, *alive)), max((document, *(row.id for row in documents)))
+            mark_now = Mark(epoch, made_for, generation, *last)
+            return Changes(mark=mark_now, alive=alive, documents=documents, parts=parts)
 
         return self._file.run(read)
 

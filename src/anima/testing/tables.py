@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
+from typing import Any
 
 from anima.search.tables import Changes, DocumentRow, IndexDown, Mark, NewPart, PartRow, ShownPart, Tables, Writing
 
@@ -33,7 +34,7 @@ class MemoryTables:
         with self._open() as room:
             return {row.path: room.digests[key] for key, row in room.documents.items()}
 
-    def since(self, mark: Mark) -> Changes:
+    def since(self, mark: Mark, made: Callable[..., Any] = PartRow) -> Changes:
         with self._open() as room:
             epoch = str(room.epoch)
             if (epoch, room.generation) == (mark.epoch, mark.generation):
@@ -43,7 +44,7 @@ class MemoryTables:
                 mark=Mark(epoch, room.made_for, room.generation, room.last_part, room.last_document),
                 alive={key: row.document for key, (row, _) in room.parts.items()},
                 documents=[row for key, row in room.documents.items() if key > document],
-                parts=[row for key, (row, _) in room.parts.items() if key > part],
+                parts=[made(*row) for key, (row, _) in room.parts.items() if key > part],
             )
 
     def put(self, epoch: str, documents: Sequence[Writing]) -> list[str]:
@@ -94,7 +95,7 @@ class MemoryRoom:
         self.generation = self.last_part = self.last_document = 0
         self.documents: dict[int, DocumentRow] = {}
         self.digests: dict[int, str] = {}
-        self.parts: dict[int, tuple[PartRow, str]] = {}
+        self.parts: dict[int, tuple[PartRow[bytes], str]] = {}
 
     def parts_of(self, path: str) -> list[int]:
         return [key for key, (row, _) in self.parts.items() if self.documents[row.document].path == path]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import reduce
 from typing import Any, NamedTuple
 
 from anima.errors import NoSuchRevision
@@ -109,7 +110,7 @@ class RowHistory:
             chain = chains.setdefault(found.path, [])
             if not chain or chain[-1].start is not None:
                 chain.append(found)
-        return {path: (_joined(chain), len(chain) - 1) for path, chain in chains.items()}
+        return {path: (reduce(_after, chain[::-1], None), len(chain) - 1) for path, chain in chains.items()}
 
     # -- writing --------------------------------------------------------------------------------------------------------
 
@@ -225,14 +226,6 @@ def _after(old: bytes | None, found: _Version) -> bytes | None:
         return None if found.blob is None else found.body
     old = old or b""
     return old[: found.start] + found.body + old[len(old) - found.rest :]
-
-
-def _joined(chain: Sequence[_Version]) -> bytes | None:
-    """The text at the end of a chain that stands newest first."""
-    text: bytes | None = None
-    for found in reversed(chain):
-        text = _after(text, found)
-    return text
 
 
 def _id_of(before: str, person: bytes, message: bytes, versions: Sequence[_Version]) -> str:

@@ -130,7 +130,7 @@ class RowLog(OpenLog):
         if len(record) > MAX_LINE:
             raise BadArguments(f"a record has at most {MAX_LINE:,} bytes, and this one {len(record):,}")
         self._logs.room.need(bytes=len(record), slack=_SLACK)
-        return self._logs.rows.tried(self._logs.rows.transaction, lambda: self._append(record))
+        return self._logs.rows.tried(self._logs.rows.transaction, lambda _: self._append(record))
 
     def _append(self, record: bytes) -> int:
         at = self._ended()[0]

@@ -11,19 +11,20 @@ import atexit
 import os
 import select
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from anima.errors import Damaged, HomeBusy, MissingExtra, NewerFormat, NoSuchHome, Refused
 from anima.store.rows.schema import APPLICATION, OWNER, texts
-from anima.store.rows.transaction import WAIT, LostConnection, Row, Transaction
+from anima.store.rows.transaction import WAIT, LostConnection, Row, T, Transaction
 
 if TYPE_CHECKING:
     from psycopg import Connection, Cursor
     from psycopg_pool import ConnectionPool
 
 _CONNECTIONS = 16
+_ROWS_AT_ONCE = 16  # of a large answer
 _REACH = 10  # seconds for the first connection of all
 _ROLE = f"""
     select rolsuper or rolbypassrls or pg_has_role(current_user, '{OWNER}', 'member'),
@@ -126,23 +127,31 @@ class PostgresDatabase:
     def rows(self, found: Cursor[Any]) -> list[Row]:
         return [*found.fetchall()]
 
-    def asked(
-        self, db: Connection[Any], tenant: int, statement: str, given: Mapping[str, Any], *, large: bool = False
-    ) -> list[Row]:
-        """What is small comes by one message and one wait: statements sent as one text are a transaction of their own.
-        What is `large` comes as the bytes it is, not as text."""
+    def asked(self, db: Connection[Any], tenant: int, statement: str, given: Mapping[str, Any]) -> list[Row]:
+        """One message and one wait: statements sent as one text are a transaction of their own."""
         from psycopg import ClientCursor
 
-        if not large:
-            found: Cursor[Any] = ClientCursor(db)
-            found.execute(f"set local app.tenant to '{tenant}'; {statement.replace('[content]', _CONTENT)}", given)
-            found.nextset()
-            return self.rows(found)
+        found: Cursor[Any] = ClientCursor(db)
+        found.execute(f"set local app.tenant to '{tenant}'; {statement.replace('[content]', _CONTENT)}", given)
+        found.nextset()
+        return self.rows(found)
+
+    def streamed(
+        self, db: Connection[Any], tenant: int, statement: str, given: Mapping[str, Any], made: Callable[[Row], T]
+    ) -> list[T]:
+        """What is large comes as the bytes it is, not as text, and the server reads on while what it sent is worked on."""
+        import psycopg
+
         with db.pipeline():
             self.begin(db, tenant, None)
-            found = db.cursor(binary=True).execute(statement, given)
-            db.execute("commit")
-        return self.rows(found)
+        try:
+            size = _ROWS_AT_ONCE if psycopg.capabilities.has_stream_chunked() else 1
+            rows: Any = db.cursor().stream(statement, given, binary=True, size=size)
+            with closing(rows):
+                return [made(row) for row in rows]
+        finally:
+            with suppress(psycopg.Error):
+                db.rollback()
 
     def pulse(self) -> None:
         """Nothing: whatever another server wrote is known by asking."""

@@ -25,7 +25,7 @@ from typing import Any
 
 from anima.errors import BadArguments, Damaged, HomeBusy, MissingExtra, NewerFormat, NoSuchHome, Refused
 from anima.store.rows.schema import texts
-from anima.store.rows.transaction import WAIT, Row, Transaction
+from anima.store.rows.transaction import WAIT, Row, T, Transaction
 
 _MADE = "anima_made"  # the table that tells a file of ours, and which texts made it
 _INNER = re.compile("sqlite_|libsql_|_litestream")  # what an engine keeps for itself
@@ -179,10 +179,13 @@ class OneFile:
         at = names.index("time")
         return [(*row[:at], _EPOCH + timedelta(microseconds=row[at]), *row[at + 1 :]) for row in found.fetchall()]
 
-    def asked(
-        self, db: sqlite3.Connection, tenant: int, statement: str, given: Mapping[str, Any], *, large: bool = False
-    ) -> list[Row]:
+    def asked(self, db: sqlite3.Connection, tenant: int, statement: str, given: Mapping[str, Any]) -> list[Row]:
         return self.rows(self.run(db, statement, given))
+
+    def streamed(
+        self, db: sqlite3.Connection, tenant: int, statement: str, given: Mapping[str, Any], made: Callable[[Row], T]
+    ) -> list[T]:
+        return [made(row) for row in self.asked(db, tenant, statement, given)]
 
     def begin(self, db: sqlite3.Connection, tenant: int, patience: float | None) -> None:
         """Waits until nobody else writes. Raises HomeBusy."""

@@ -60,7 +60,8 @@ class RowStore:
         self.documents = RowDocuments(self.files, name=self.name, identity=self.identity)
         self.state = RowState(rows, self.files, self._special)
         self.log, self.noted = RecordLog(rows), Heads(rules.head)
-        self._epoch = self._number("epoch")
+        found = rows.one("select epoch from anima.home where [own]")
+        self._epoch = int(found[0]) if found else 0
         self._mutex = threading.RLock()
         self._key: Key | None = None
         self._ledger: Ledger | None = None
@@ -70,10 +71,6 @@ class RowStore:
         self._leases: dict[str, int] = {}
         self._scratch: Scratch | None = None
         self._whole = whole(self) if whole else None
-
-    def _number(self, column: str) -> int:
-        found = self.rows.one(f"select {column} from anima.home where [own]")
-        return int(found[0]) if found else 0
 
     def _special(self, name: str) -> tuple[bytes, str] | None:
         """What stands in tables of its own, though a folder keeps it as a file."""
@@ -259,7 +256,7 @@ class RowStore:
         """Writes a batch, all or nothing. Raises StaleWrite or Damaged with nothing changed."""
         if batch.verdict.answer is not Answer.ALLOW:
             raise Refused(f"the gate said {batch.verdict.answer}: {batch.verdict.reason}", rule=batch.verdict.rule)
-        return self.rows.tried(self.lock, lambda: self._write(batch))
+        return self.rows.tried(self.lock, lambda _: self._write(batch))
 
     def _write(self, batch: Batch) -> Written:
         if batch.what == "approve" and batch.of and self.ledger.carried_out(batch.of):
@@ -372,7 +369,7 @@ class RowStore:
         """Every document here is ours to write."""
 
     def append(self, kind: str, fields: Mapping[str, object], *, sync: bool = True) -> Record:
-        return self.rows.tried(self.lock, lambda: self.ledger.add(kind, fields, sync=sync))
+        return self.rows.tried(self.lock, lambda _: self.ledger.add(kind, fields, sync=sync))
 
     # -- history --------------------------------------------------------------------------------------------------------
 

@@ -18,6 +18,7 @@ from typing import Any, Protocol, TypeVar
 from anima.errors import Damaged, HomeError, NoSuchHome
 
 T = TypeVar("T")
+U = TypeVar("U")
 Row = tuple[Any, ...]
 OWN = "{0}tenant = %(tenant)s and {0}home = %(home)s"  # what `[own]` stands for, and `[own a]` for a table called a
 WAIT = 30.0  # seconds for a connection, or for a COMMIT of somebody else's
@@ -58,10 +59,14 @@ class Engine(Protocol):
     def run(self, db: Any, statement: str, given: Mapping[str, Any]) -> Any: ...
     def run_all(self, db: Any, statement: str, rows: Sequence[Mapping[str, Any]]) -> None: ...
     def rows(self, found: Any) -> list[Row]: ...
-    def asked(
-        self, db: Any, tenant: int, statement: str, given: Mapping[str, Any], *, large: bool = False
-    ) -> list[Row]:
-        """The rows of a statement in a transaction of its own; `large` where they have many bytes."""
+    def asked(self, db: Any, tenant: int, statement: str, given: Mapping[str, Any]) -> list[Row]:
+        """The rows of a statement in a transaction of its own."""
+        ...
+
+    def streamed(
+        self, db: Any, tenant: int, statement: str, given: Mapping[str, Any], made: Callable[[Row], T]
+    ) -> list[T]:
+        """What is made of each row, as soon as it is there."""
         ...
 
     def pulse(self) -> object:
@@ -92,19 +97,24 @@ class HomeRows:
         assert held is not None, "what writes is called within a transaction"
         return held
 
-    def ask(self, statement: str, *, large: bool = False, **given: Any) -> list[tuple[Any, ...]]:
+    def ask(self, statement: str, **given: Any) -> list[tuple[Any, ...]]:
         """The rows a statement gives: in this thread's transaction, else in one of its own, which changes nothing."""
         if (held := self.held) is not None:
             with self.engine.translated(held):
                 return self.engine.rows(self._run(held.db, statement, given))
-        for is_last in (False, True):  # a connection that was kept may turn out to be lost
-            try:
-                with self.engine.connection() as db, self.engine.translated(Transaction(db)):
-                    return self.engine.asked(db, self.tenant, _told(statement), self._given(given), large=large)
-            except LostConnection:
-                if is_last:
-                    raise
-        raise AssertionError
+        told, bound = _told(statement), self._given(given)
+        return self.tried(self._looking, lambda db: self.engine.asked(db, self.tenant, told, bound))
+
+    def each(self, statement: str, made: Callable[[Row], T], **given: Any) -> list[T]:
+        """What is made of each row of a large answer, while the next are still on their way; once more, should the
+        connection be lost. Not within a transaction."""
+        told, bound = _told(statement), self._given(given)
+        return self.tried(self._looking, lambda db: self.engine.streamed(db, self.tenant, told, bound, made))
+
+    @contextmanager
+    def _looking(self) -> Iterator[Any]:
+        with self.engine.connection() as db, self.engine.translated(Transaction(db)):
+            yield db
 
     def one(self, statement: str, **given: Any) -> tuple[Any, ...] | None:
         found = self.ask(statement, **given)
@@ -139,12 +149,13 @@ class HomeRows:
     def _given(self, given: Mapping[str, Any]) -> dict[str, Any]:
         return {"tenant": self.tenant, "home": self.home, **given}
 
-    def tried(self, within: Callable[[], AbstractContextManager[object]], do: Callable[[], T]) -> T:
-        """What is done within a transaction, done again where the connection was lost before COMMIT was sent."""
+    def tried(self, within: Callable[[], AbstractContextManager[U]], do: Callable[[U], T]) -> T:
+        """What is done within a transaction, done again where the connection was lost before COMMIT was sent: one that was
+        kept may turn out to be."""
         for left in reversed(range(_TRIES if self.held is None else 1)):
             try:
-                with within():
-                    return do()
+                with within() as held:
+                    return do(held)
             except LostConnection:
                 if not left:
                     raise

@@ -14,7 +14,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -22,7 +22,7 @@ from anima.model import File, FoundFile
 from anima.store.folder import MACHINE, Folder
 from anima.store.git import History
 from anima.store.private import ASIDE, BARE, GIT, LATEST, own_mode, refusal
-from anima.store.rows.files import RowState, key_of
+from anima.store.rows.files import key_of
 from anima.store.rows.history import RowHistory
 from anima.store.whole import OWN_MARK, census
 
@@ -38,27 +38,9 @@ class RowWhole:
     """All files of one home in the database, the ledger, the key and history among them."""
 
     def __init__(self, store: RowStore) -> None:
-        self._store, self._files = store, store.files
+        self._store, self._files, self.lock = store, store.files, store.lock
+        self.name, self.identity, self.state, self.snapshots = store.name, store.identity, store.state, store.shelf
         self._repository: tuple[str, str] | None = None  # the head of history, and where it stands as a repository
-
-    @property
-    def name(self) -> str:
-        return self._store.name
-
-    @property
-    def identity(self) -> str:
-        return self._store.identity
-
-    @property
-    def state(self) -> RowState:
-        return self._store.state
-
-    @property
-    def snapshots(self) -> str:
-        return self._store.shelf
-
-    def lock(self) -> AbstractContextManager[None]:
-        return self._store.lock()
 
     def key(self) -> bytes:
         _ = self._store.key
