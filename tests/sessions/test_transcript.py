@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -17,11 +18,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import anima
-from anima.errors import BadArguments, Damaged, NoSuchSession
-from anima.gate.scan import compile_patterns, find_secrets, redact
+from anima.config import SessionsConfig
+from anima.errors import BadArguments, BadConfig, Damaged, NoSuchSession
+from anima.gate.scan import find_secrets, redact
 from anima.ledger import Readable, line_at
 from anima.sessions.find import Listed, TranscriptIndex
-from anima.sessions.record import Transcript, encode, forget, transcripts_in
+from anima.sessions.record import Transcript, encode, forget, redaction, transcripts_in
 from anima.sessions.replay import (
     START,
     Asker,
@@ -753,10 +755,16 @@ def test_no_secret_of_any_kind_reaches_transcript_list_or_torn_tail(
 
 
 def test_patterns_of_the_owner_are_redacted_too(folder: Logs) -> None:
-    patterns = compile_patterns([r"project-\w+"])
+    patterns = [re.compile(r"project-\w+")]
     talk = Transcript.create(folder, head(), clock=Ticking(), redact=lambda text: redact(text, patterns))
     assert talk.log("user", "about project-lobster").content == "about [REDACTED:custom]"
     talk.close()
+
+
+@pytest.mark.parametrize("bad", ["", "a*", "x?", "^", r"\b"])
+def test_a_pattern_that_matches_nothing_is_refused(bad: str) -> None:
+    with pytest.raises(BadConfig):
+        redaction(SessionsConfig(patterns=(bad,)))
 
 
 # -- forgetting -----------------------------------------------------------------------------------------------------------------

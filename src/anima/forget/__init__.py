@@ -25,7 +25,7 @@ from anima.forget.holders import Holder, Versions, is_document, without
 from anima.layout import Policy, starter
 from anima.layout.listener import layer_at, layer_of
 from anima.ledger.views import OWNERS, Source
-from anima.memory import LIFETIME, Proposal, content_of
+from anima.memory import Proposal, content_of
 from anima.memory.write import Writer, owners
 from anima.model import Actor, Change, DocPath, Document, Kind, Origin, Receipt
 from anima.site import Site
@@ -318,26 +318,17 @@ class Forget:
         rest = [each for each in drawn.everything if each.place in ("transcript", "proposal", "torn")]
         told = "".join(f"forget: {each.place} {each.where}, {each.count} ({each.why})\n" for each in rest)
         with self._store.lock():
-            waits, is_full = pending.before(change, layer, now)
-            if (twin := next((p for p in waits if p.content == content), None)) is not None:
-                return twin
-            if is_full:
-                return None
-            found = Proposal(
-                id="",
-                changes=(change,),
-                created=now,
-                expires=now + LIFETIME,
-                rule=RULE,
-                findings=(),
+            return pending.ask(
+                pending.before(change, layer, now),
+                (change,),
+                now,
                 content=content,
+                rule=RULE,
                 why="forgetting is the owner's to decide",
                 diff=told + diff_of(drawn.changes, bases),
-                bases=(None,),
                 forget=wish,
                 layer=layer,
             )
-            return pending.keep(found)
 
     def approve(self, proposal: Proposal) -> tuple[Receipt, ...]:
         """Carries an agent's wish out, as the owner's own."""

@@ -196,7 +196,9 @@ class Home:
     def configure(self, key: str, value: str | int | bool | Sequence[str] | None) -> Receipt:
         """Sets a key of anima.toml, as the owner; None takes it out. `gate.rule` takes a rule as TOML, `gate.rule:ID` takes
         one out. It holds at once, but for dialect, folders and embedder. Raises BadConfig."""
-        return self._writer.configure(key, value)
+        from anima.memory.verbs import configure
+
+        return configure(self._writer, key, value)
 
     # -- the parts ------------------------------------------------------------------------------------------------------
 

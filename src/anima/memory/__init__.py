@@ -52,10 +52,10 @@ class Proposal:
     expires: datetime
     rule: str
     why: str
-    findings: tuple[Finding, ...]
+    findings: tuple[Finding, ...] = ()
     diff: str
     content: str
-    bases: tuple[str | None, ...]  # the text each change was proposed against, None for nothing there
+    bases: tuple[str | None, ...] = (None,)  # the text each change was proposed against, None for nothing there
     forget: Mapping[str, str] | None = None  # what to forget: its `changes` then only say who asks, and where
     asked: str = ""  # a digest of the wish itself, of whoever does not see what stands there
     call: Mapping[str, str] | None = None  # of a tool from outside: `name`, `server`, `tool`, arguments as `text`
@@ -158,6 +158,25 @@ class Proposals:
         except NoSuchProposal as error:
             return "lapsed" in str(error)
         return name.endswith(".json")
+
+    def ask(
+        self,
+        before: tuple[list[Proposal], bool],
+        changes: tuple[Change, ...],
+        now: datetime,
+        *,
+        content: str,
+        asked: str = "",
+        **told: Any,
+    ) -> Proposal | None:
+        """A wish that waits from now on, or the same one that does already; None when too much of whoever asks waits.
+        `before` tells what does; `told` is all that the owner is told of it."""
+        waits, is_full = before
+        twin = next((p for p in waits if (p.asked == asked if asked else p.content == content)), None)
+        if twin is not None or is_full:
+            return twin
+        told |= {"id": "", "created": now, "expires": now + LIFETIME}
+        return self.keep(Proposal(changes=changes, content=content, asked=asked, **told))
 
     def keep(self, proposal: Proposal) -> Proposal:
         """Notes a proposal in the ledger and lets it wait; it has its id then."""
@@ -306,25 +325,16 @@ class WaitingCalls:
         `change` says who asks: it is never made."""
         now, content = self._clock(), content_of((change,), call)
         with self._store.lock():
-            waits, is_full = self._kept.before(change, "", now)
-            if (twin := next((p for p in waits if p.content == content), None)) is not None:
-                return twin
-            if is_full:
-                return None
-            return self._kept.keep(
-                Proposal(
-                    id="",
-                    changes=(change,),
-                    created=now,
-                    expires=now + LIFETIME,
-                    rule=RULE,
-                    why=WHY,
-                    findings=tuple(scan_text(call["text"])),
-                    diff=call_shown(call),
-                    content=content,
-                    bases=(None,),
-                    call=call,
-                )
+            return self._kept.ask(
+                self._kept.before(change, "", now),
+                (change,),
+                now,
+                content=content,
+                rule=RULE,
+                why=WHY,
+                findings=tuple(scan_text(call["text"])),
+                diff=call_shown(call),
+                call=call,
             )
 
     def of(self, session: str) -> list[Proposal]:

@@ -1,22 +1,29 @@
-"""The memory verbs: remember, note, edit, seed, and what each writes: a line under a section, a note in a day's log, one
-string for another.
+"""The owner's verbs: remember, note, edit, seed, configure, and what each writes: a line under a section, a note in a day's
+log, one string for another, one key of anima.toml.
 
 Promise: each makes changes and submits them to the road, none writes by itself; only the span that is asked for changes;
 an edit looks for its text in what the listener sees and nowhere else; a line that MEMORY.md says already, in the same or
-nearly the same words, is found and told with its place. Not here: the road (write), who may (gate).
+nearly the same words, is found and told with its place; anima.toml says exactly what was meant and nothing else, comments
+as they stood, or BadConfig is raised. Not here: the road (write), who may (gate), which keys there are (config).
 """
 
 from __future__ import annotations
 
+import json
 import re
+import tomllib
 import unicodedata
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime
+from typing import Any, NamedTuple
 
-from anima.errors import BadArguments
+from anima.config import FILE, load
+from anima.errors import BadArguments, BadConfig, Refused
+from anima.gate.rules import GatePolicy, said
 from anima.memory.write import Writer, owners
-from anima.model import DocPath, Kind, Receipt, digest_of
+from anima.model import OWN_FILE, Answer, DocPath, Kind, Receipt, digest_of
 from anima.text.markdown import View, bullet_of, bullet_text, ended, lines_of, newline_of, without_tail
 from anima.text.pages import Landed, opening_for, placed
 
@@ -30,6 +37,7 @@ _NEGATIONS = frozenset(
 )
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 _NEAR = 0.9
+_RULE = "gate.rule"  # the key of a list of tables: a rule is put first as TOML, or taken out by its id
 MOST_FACT = 4_000  # characters; whoever has more to say has a document
 
 
@@ -81,16 +89,31 @@ def seed(writer: Writer, *, name: str, emoji: str | None, bootstrap: bool) -> tu
     return tuple(change.path.text for change in wanted)
 
 
+def configure(writer: Writer, key: str, value: str | float | bool | Sequence[str] | None) -> Receipt:
+    """Changes one thing in anima.toml, for the owner alone: no tool reaches this. The new text is read as an opening would
+    read it before it is written, and then holds. Raises BadConfig."""
+    path, site = DocPath.parse(FILE), writer.site
+    text, held = writer.text_of(path), site.config
+    if not held.trusted:
+        raise Refused("nobody trusts this folder's anima.toml yet", rule="trust", hint="anima trust-home")
+    new = edited(text or "", key, value)
+    flags = {key: held.value(key) for key, source in held.sources.items() if source == "flag"}
+    config = load(new, env=site.env, flags=flags, trusted=True, own=site.register.owners_file(OWN_FILE))
+    wish = owners(path, Kind.WRITE, new, base="" if text is None else digest_of(text))
+    [receipt] = writer.carry_out((wish,), said(Answer.ALLOW, "owner"), (), what="settings")
+    site.adopt(config)
+    writer.policy = GatePolicy.of(config.gate, site.layout.dialect)
+    return receipt
+
+
 # -- what they write ----------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SaidAlready:
+class SaidAlready(NamedTuple):
     """A line that says the same already."""
 
     line: int
     text: str
-    exact: bool
 
 
 def remembered(text: str, fact: str, *, section: str | None) -> Landed:
@@ -132,10 +155,8 @@ def twin_of(text: str, fact: str) -> SaidAlready | None:
         shown = without_tail(bullet_text(line))
         if not shown or shown.startswith(("#", "<!--")):
             continue
-        if _plain(shown) == wanted:
-            return SaidAlready(line=number, text=shown, exact=True)
-        if near(words, _words(shown)):
-            return SaidAlready(line=number, text=shown, exact=False)
+        if _plain(shown) == wanted or near(words, _words(shown)):
+            return SaidAlready(number, shown)
     return None
 
 
@@ -154,9 +175,7 @@ def _plain(text: str) -> str:
 
 
 def _words(text: str) -> frozenset[str]:
-    return frozenset(
-        word for word in _WORD.findall(unicodedata.normalize("NFKC", text).casefold()) if word not in _SMALL
-    )
+    return frozenset(_plain(text).split()) - _SMALL
 
 
 def log_line(content: str, now: datetime) -> str:
@@ -222,3 +241,62 @@ def _pieces(text: str, part: View, found: list[int], old: str, new: str) -> Iter
         yield piece + (newline_of(text) if end < len(text) and piece and not piece.endswith(("\n", "\r")) else "")
         seen = limit
     yield text[part.spans[-1][1] :]
+
+
+# -- anima.toml with one thing changed -------------------------------------------------------------------------------------
+
+
+def edited(text: str, key: str, value: str | float | bool | Sequence[str] | None) -> str:
+    """A file's text with another value for a key; None takes the key out. The key `gate.rule` takes a rule as TOML, which
+    comes before all others; `gate.rule:ID` without a value takes one out. Raises BadConfig where that cannot be done."""
+    if key == _RULE:
+        return _with_rule(text, str(value))
+    if key.startswith(f"{_RULE}:"):
+        return _without_rule(text, key.partition(":")[2])
+    section, _, name = key.rpartition(".")
+    table = tomllib.loads(text)
+    there = table.setdefault(section, {}) if section else table
+    there.pop(name, None)
+    if value is not None:
+        there[name] = value if isinstance(value, str | int | float) else list(value)
+    line = [] if value is None else [f"{name} = {json.dumps(there[name], ensure_ascii=False)}\n"]
+    lines = (text if text.endswith("\n") or not text else text + "\n").splitlines(keepends=True)
+    heads = [n for n, each in enumerate(lines) if each.lstrip().startswith("[")]
+    first = next((n + 1 for n in heads if lines[n].partition("#")[0].strip() == f"[{section}]"), 0)
+    if section and not first:
+        lines, first = [*lines, f"\n[{section}]\n"], len(lines) + 1
+    last = next((n for n in heads if n >= first), len(lines))
+    olds = [n for n in range(first, last) if re.match(rf"\s*{name}\s*=", lines[n])]
+    ways = [(old, end) for old in olds for end in range(old + 1, last + 1)] or [(last, last)]
+    return _meant(("".join([*lines[:old], *line, *lines[end:]]) for old, end in ways), table)
+
+
+def _with_rule(text: str, rule: str) -> str:
+    at = re.search(r"^\[\[gate\.rule\]\]", text, re.MULTILINE)
+    before, after = (text[: at.start()], text[at.start() :]) if at else (text.rstrip("\n") + "\n\n", "")
+    return before + rule.rstrip("\n") + "\n" + ("\n" if after else "") + after
+
+
+def _without_rule(text: str, id: str) -> str:
+    table = tomllib.loads(text)
+    gate = table.get("gate", {})
+    gate["rule"] = [rule for rule in gate.get("rule", ()) if rule.get("id") != id]
+    pieces = re.split(r"^(?=\[)", text, flags=re.MULTILINE)
+    ways = ("".join(pieces[:n] + pieces[n + 1 :]) for n, each in enumerate(pieces) if each.startswith("[[gate.rule]]"))
+    return _meant(ways, table)
+
+
+def _meant(ways: Iterable[str], table: Mapping[str, Any]) -> str:
+    """The first text that says what is meant."""
+    for text in ways:
+        with suppress(tomllib.TOMLDecodeError):
+            if _without_empty(tomllib.loads(text)) == _without_empty(table):
+                return text
+    raise BadConfig(
+        "this cannot be changed without touching other lines", where="anima.toml", hint="change it in an editor"
+    )
+
+
+def _without_empty(table: Any) -> Any:
+    found = {key: _without_empty(each) for key, each in table.items()} if isinstance(table, dict) else table
+    return {key: each for key, each in found.items() if each not in ({}, [])} if isinstance(table, dict) else found

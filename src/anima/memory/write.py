@@ -15,17 +15,15 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from anima.config import FILE, load
-from anima.errors import BadArguments, BadText, HomeError, NoSuchDocument, Refused
+from anima.errors import BadArguments, BadText, HomeError, NoSuchDocument
 from anima.gate import judge
 from anima.gate.rules import GatePolicy, Situation, said, untrusted
 from anima.gate.scan import scan_text
 from anima.layout.listener import layer_at
-from anima.memory import FIRST, LIFETIME, Proposal, Proposals, WaitingCalls, content_of
+from anima.memory import FIRST, Proposal, Proposals, WaitingCalls, content_of
 from anima.memory.forgotten import ForgottenList
 from anima.memory.unreviewed import FOLDER, MOST, MOST_OF_GUEST, MOST_OF_SESSION, Unreviewed, drawn, layer_folder, noted
 from anima.model import (
-    OWN_FILE,
     Actor,
     Answer,
     Change,
@@ -43,7 +41,6 @@ from anima.site import Site
 from anima.store import Batch
 from anima.text.diff import diff_of
 from anima.text.markdown import bullet_text, heading_of, lines_of
-from anima.text.toml import edited
 
 STAMP = re.compile(r"\[\d{1,2}:\d{2}\]\s+")  # of a line in a day's log
 _LONG, _SAID = 100_000, 80  # characters of a text that words are looked for in, and of the words
@@ -131,21 +128,6 @@ class Writer:
             if (owners_own or situation.approver) and (added := "".join(line for _, line in _added(base, change))):
                 with self.store.lock():
                     self.forgotten.take_off(added)
-
-    def configure(self, key: str, value: str | int | bool | Sequence[str] | None) -> Receipt:
-        """Changes one thing in anima.toml, for the owner alone: no tool reaches this. The new text is read as an opening would
-        read it before it is written, and then holds. Raises BadConfig."""
-        path, site, text = DocPath.parse(FILE), self.site, self.text_of(DocPath.parse(FILE))
-        if not site.config.trusted:
-            raise Refused("nobody trusts this folder's anima.toml yet", rule="trust", hint="anima trust-home")
-        new, held = edited(text or "", key, value), site.config
-        flags = {key: held.value(key) for key, source in held.sources.items() if source == "flag"}
-        config = load(new, env=site.env, flags=flags, trusted=True, own=site.register.owners_file(OWN_FILE))
-        wish = owners(path, Kind.WRITE, new, base="" if text is None else digest_of(text))
-        [receipt] = self.carry_out((wish,), said(Answer.ALLOW, "owner"), (), what="settings")
-        site.adopt(config)
-        self.policy = GatePolicy.of(config.gate, site.layout.dialect)
-        return receipt
 
     def propose(self, changes: Sequence[Change], *, rule: str, reason: str) -> tuple[Receipt, ...]:
         """Puts a batch before the owner, whatever the gate would allow; what it denies is refused all the same."""
@@ -239,8 +221,7 @@ class Writer:
             e.id for e in waiting if first.guest and (e.guest, e.scope) == (first.guest, first.scope)
         } | found.keys()
         if len(waiting) + len(found) > MOST or len(own) > MOST_OF_SESSION or len(theirs) > MOST_OF_GUEST:
-            full = Verdict(answer=Answer.DENY, rule="too-many-pending", reason="too much waits for the owner already")
-            return self._refused(changes, judged._replace(verdict=full))
+            return self._full(changes, judged, "too much waits for the owner already")
         if new:
             whole = replace(
                 next(iter(new.values()))[1],
@@ -268,6 +249,10 @@ class Writer:
             for change, each in zip(changes, entries, strict=True)
         )
 
+    def _full(self, changes: Sequence[Change], judged: Judged, why: str) -> tuple[Receipt, ...]:
+        full = Verdict(answer=Answer.DENY, rule="too-many-pending", reason=why)
+        return self._refused(changes, judged._replace(verdict=full))
+
     def _refused(self, changes: Sequence[Change], judged: Judged) -> tuple[Receipt, ...]:
         first, rule = changes[0], judged.verdict.rule
         fields = {"path": first.path.text, "rule": rule, "actor": str(first.actor), "session": first.session}
@@ -282,40 +267,31 @@ class Writer:
         if is_seen and all(c.kind is Kind.WRITE and c.text == base for c, base in zip(changes, bases, strict=True)):
             return tuple(_receipt(change, "unchanged", judged) for change in wanted)
         with self.store.lock():
-            waits, is_full = self.proposals.before(changes[0], situation.layer, now)
-            card = next((p for p in waits if p.is_first), None)
+            before = self.proposals.before(changes[0], situation.layer, now)
+            card = next((p for p in before[0] if p.is_first), None)
             if is_first := self._is_of_first_talk(changes, situation, card):
                 changes, bases = self._carded(changes[0], bases[0], card)
                 found = (*card.findings, *judged.findings) if card else judged.findings
                 judged = Judged(said(Answer.ASK, FIRST), tuple(dict.fromkeys(found)))
-            content = content_of(changes)
             # Whoever does not see the document is told by the words of their wish, not by what would become of it.
             said_so = (changes[0].path.key, situation.submitted, situation.wish)
-            asked = "" if situation.submitted is None else self.store.key.of(repr(said_so))
-            proposal = next((p for p in waits if (p.asked == asked if asked else p.content == content)), None)
+            proposal = self.proposals.ask(
+                before,
+                changes,
+                now,
+                content=content_of(changes),
+                asked="" if situation.submitted is None else self.store.key.of(repr(said_so)),
+                rule=judged.verdict.rule,
+                why=judged.verdict.reason,
+                findings=judged.findings,
+                diff=diff_of(changes, bases),
+                bases=bases,
+                layer=situation.layer,
+            )
             if proposal is None:
-                if is_full:
-                    why = "enough changes of whoever asks wait for the owner already"
-                    full = Verdict(answer=Answer.DENY, rule="too-many-pending", reason=why)
-                    return self._refused(changes, judged._replace(verdict=full))
-                proposal = self.proposals.keep(
-                    Proposal(
-                        id="",
-                        changes=changes,
-                        created=now,
-                        expires=now + LIFETIME,
-                        rule=judged.verdict.rule,
-                        why=judged.verdict.reason,
-                        findings=judged.findings,
-                        diff=diff_of(changes, bases),
-                        content=content,
-                        bases=bases,
-                        asked=asked,
-                        layer=situation.layer,
-                    )
-                )
-                if is_first and card:
-                    self.proposals.remove(card.id)  # the new one holds all of it
+                return self._full(changes, judged, "enough changes of whoever asks wait for the owner already")
+            if is_first and card and card.id != proposal.id:
+                self.proposals.remove(card.id)  # the new one holds all of it
         return tuple(_receipt(change, "pending", judged, proposal=proposal.id) for change in wanted)
 
     # -- the first conversation -----------------------------------------------------------------------------------------

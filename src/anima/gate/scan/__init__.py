@@ -9,21 +9,23 @@ Not here: what follows from a finding. The gate decides, by where the text came 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import json
+import unicodedata
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import accumulate
+from re import Pattern
 
-from anima.gate.scan import hidden, orders
-from anima.gate.scan.hidden import find_hidden as find_hidden
+from anima.gate.scan import hidden, orders, secrets
 from anima.gate.scan.hidden import reveal as reveal
 from anima.gate.scan.orders import FRAME_NAMES as FRAME_NAMES
-from anima.gate.scan.redact import PLACEHOLDER as PLACEHOLDER
-from anima.gate.scan.redact import compile_patterns as compile_patterns
-from anima.gate.scan.redact import find_secrets as find_secrets
-from anima.gate.scan.redact import placeholders, spans
-from anima.gate.scan.redact import redact as redact
-from anima.gate.scan.redact import redact_said as redact_said
-from anima.gate.scan.sights import Origins, Sighting, findings, fold
+from anima.gate.scan.secrets import BORDER, CROWDED, Found, masked_spans, secrets_in, strike
+from anima.gate.scan.secrets import PLACEHOLDER as PLACEHOLDER
+from anima.gate.scan.secrets import find_secrets as find_secrets
+from anima.gate.scan.secrets import redact as redact
+from anima.gate.scan.sights import MOST, Origins, Sighting, compiled, findings, fold
 from anima.model import Finding, Severity
-from anima.text import may_hide, visible
+from anima.text import INVISIBLE, may_hide, name_of, visible
 
 CARRIERS = 1000  # hidden texts that are read in turn, at most
 
@@ -37,7 +39,7 @@ def _plain(text: str) -> Iterator[Sighting]:
     """What the text says as it stands."""
     folded = fold(text)
     origins = Origins(text, folded)
-    found = list(spans(text))
+    found = list(secrets.spans(text))
     # With its secrets blanked, because what other findings show must not give them away; of the same length, so that
     # places stay the same.
     pieces, at = list[str](), 0
@@ -46,7 +48,7 @@ def _plain(text: str) -> Iterator[Sighting]:
         at = span.end
     safe = "".join([*pieces, text[at:]]) if found else text
     yield from found
-    yield from placeholders(text)
+    yield from secrets.placeholders(text)
     yield from orders.comments(text, safe)
     yield from orders.marks(safe, folded, origins)
     yield from orders.instructions(safe, folded, origins)
@@ -56,7 +58,7 @@ def _carried(text: str) -> Iterator[Sighting]:
     """What the text carries out of sight, and what that says in turn."""
     if may_hide(text):
         found = hidden.messages(text)
-        yield from hidden.spans(text, found)
+        yield from _hidden(text, found)
         decoded = [spot for spot in found if spot.decoded]
         for spot in decoded[:CARRIERS]:
             inside = f"hidden {hidden.NAMES[spot.kind]}"
@@ -75,3 +77,126 @@ def _carried(text: str) -> Iterator[Sighting]:
 def _unread(start: int, end: int) -> Sighting:
     message = "too much encoded text; from here on it was not read"
     return Sighting(start, end, hidden.UNREAD, Severity.WARN, "", message)
+
+
+# -- characters that nobody sees --------------------------------------------------------------------------------------------
+
+
+def find_hidden(text: str) -> tuple[Finding, ...]:
+    """The hidden characters of a text. Runs at every load of a document."""
+    return findings(text, _hidden(text, hidden.messages(text))) if may_hide(text) else ()
+
+
+def _hidden(text: str, found: Iterable[hidden.Spot]) -> Iterator[Sighting]:
+    """The spots as the scan shows them. Only as many as can be listed are shown in full."""
+    for number, spot in enumerate(found):
+        shown = _shown(text, spot) if number < MOST else name_of(text[spot.start])
+        yield Sighting(spot.start, spot.end, spot.kind, spot.severity, shown, _message(text, spot))
+
+
+def _shown(text: str, spot: hidden.Spot) -> str:
+    piece = text[spot.start : min(spot.end, spot.start + 2000)]
+    if spot.kind != hidden.BIDI:
+        return visible(redact((spot.decoded or piece)[:2000])[0])
+    stored = redact(INVISIBLE.sub("", piece))[0]
+    return visible(f"{stored} (displayed as: {stored[::-1]})" if compiled(hidden.OVERRIDE).search(piece) else stored)
+
+
+def _message(text: str, spot: hidden.Spot) -> str:
+    if spot.decoded and spot.kind == hidden.BIDI:
+        return "text that is displayed in another order than it is stored"
+    if spot.decoded:
+        return f"hidden text in {hidden.NAMES[spot.kind]}"
+    if spot.severity is Severity.WARN:
+        return f"a stray invisible character, {unicodedata.name(text[spot.start], 'a control character').lower()}"
+    return f"hidden {hidden.NAMES[spot.kind]}"
+
+
+# -- strings of JSON, as tools answer -----------------------------------------------------------------------------------
+
+
+def redact_said(text: str, patterns: Sequence[Pattern[str]] = ()) -> tuple[str, tuple[Finding, ...]]:
+    """As `redact`, and where the text is JSON, as tools answer, each of its strings is looked at by itself as well.
+
+    Quotes, brackets and escapes (`contrase\\u00f1a`) can hide what stands around a secret and gives it away.
+    """
+    shown, found = redact(text, patterns)
+    if any(finding.kind == CROWDED for finding in found) or not (said := _Strings(shown)).text:
+        return shown, found
+    secrets = secrets_in(said.text, patterns)
+    is_whole = secrets == [(0, len(said.text), CROWDED)]
+    inside = [(0, len(shown), CROWDED)] if is_whole else said.places(secrets)
+    return (
+        (strike(shown, inside), (*found, *findings(shown, masked_spans(shown, inside)))) if inside else (shown, found)
+    )
+
+
+class _Strings:
+    """The strings of a text that is JSON, each behind the name it stands under, as one text; and where they stand."""
+
+    def __init__(self, text: str) -> None:
+        self.text, said, sizes = "", list[str](), list[int]()
+        self._at: list[int] = []  # where each string would begin in the text, had its name no escapes
+        self._names: list[int] = []  # how long its name is
+        name = ""
+        for (value, is_name), literal in zip(_said(text), compiled(_LITERAL).finditer(text), strict=False):
+            if is_name:
+                name = f"{value}: "
+                continue
+            said.append(name + value)
+            self._at.append(literal.start() + 1)
+            self._names.append(len(name))
+            sizes.append(len(said[-1]) + len(BORDER))
+            name = ""
+        self._starts = [0, *accumulate(sizes)]
+        self.text = BORDER.join(said)
+        escapes = list(compiled(_ESCAPE).finditer(text)) if said and "\\" in text else []
+        self._escapes = [escape.start() for escape in escapes]
+        self._lost = [0, *accumulate(len(escape[0]) - 1 for escape in escapes)]  # characters that the escapes cost
+        self._plain = [at - lost for at, lost in zip(self._escapes, self._lost, strict=False)]
+
+    def places(self, found: Iterable[Found]) -> list[Found]:
+        """Where in the text secrets of its strings stand, however they are spelt there."""
+        placed = list[Found]()
+        for start, end, kind in found:
+            number = bisect_right(self._starts, start) - 1
+            at, shift = self._at[number], self._starts[number] + self._names[number]
+            if start >= shift:
+                placed.append((self._place(at, start - shift), self._place(at, end - shift), kind))
+        return placed
+
+    def _place(self, at: int, count: int) -> int:
+        """The place so many characters on, an escape for one of them."""
+        plain = at - self._lost[bisect_left(self._escapes, at)] + count
+        return plain + self._lost[bisect_left(self._plain, plain)]
+
+
+_LITERAL = r'"(?:[^"\\]|\\.)*+"'
+_ESCAPE = r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\."
+
+
+def _said(text: str) -> Iterator[tuple[str, bool]]:
+    """The strings of a text that is JSON, in order, and whether each is a name."""
+    if text.lstrip()[:1] not in ("{", "["):
+        return
+    try:
+        waiting: list[Iterator[tuple[str | None, object]]] = [
+            iter([(None, json.loads(text, object_pairs_hook=_Named))])
+        ]
+    except (ValueError, RecursionError):
+        return
+    while waiting:
+        for name, value in waiting[-1]:
+            if name is not None:
+                yield name, True
+            if isinstance(value, str):
+                yield value, False
+            elif isinstance(value, list):
+                waiting.append(iter(value) if isinstance(value, _Named) else iter([(None, each) for each in value]))
+                break
+        else:
+            waiting.pop()
+
+
+class _Named(list[tuple[str, object]]):
+    """The members of an object of JSON, all of them, in their order."""

@@ -18,9 +18,8 @@ from functools import cache
 from itertools import permutations, zip_longest
 from typing import NamedTuple
 
-from anima.gate.scan.redact import redact
-from anima.gate.scan.sights import MOST, Sighting, compiled, findings
-from anima.model import Finding, Severity
+from anima.gate.scan.sights import compiled
+from anima.model import Severity
 from anima.text import INVISIBLE, INVISIBLES, may_hide, name_of, visible
 
 BLOB = 65_536  # characters of one blob that are decoded, at most
@@ -250,7 +249,7 @@ _EXPLAINED = (
     f"[\u200c\u200d\ufe0f](?:(?<=[{_EMOJI_SIGNS}0-9#*]\ufe0f)|(?<=[{_JOINING_LETTERS}]\u200c)(?=[{_JOINING_LETTERS}])"
     f"|(?<=[{_EMOJI_SIGNS}\ufe0f]\u200d)(?=[{_EMOJI_SIGNS}]))"
 )
-_OVERRIDE = f"[{_OVERRIDES}]"
+OVERRIDE = f"[{_OVERRIDES}]"
 _LINE_BREAKS = frozenset("\u2028\u2029")
 _JOINER_PER_LETTER = f"(?:[{_JOINING_LETTERS}]{{1,2}}[\u200c\u200d]{{1,3}}){{8,}}"
 _SELECTOR_PER_LETTER = f"(?:[^\\s{_ALL}][{INVISIBLES[SELECTORS]}]){{8,}}"
@@ -273,11 +272,6 @@ class Spot(NamedTuple):
     severity: Severity
     decoded: str | None = None
     solid: bool = True
-
-
-def find_hidden(text: str) -> tuple[Finding, ...]:
-    """The hidden characters of a text. Runs at every load of a document."""
-    return findings(text, spans(text, messages(text))) if may_hide(text) else ()
 
 
 def reveal(text: str) -> str:
@@ -326,31 +320,6 @@ def messages(text: str) -> list[Spot]:
     whole = Spot(strays[0].start, strays[-1].end, ZERO_WIDTH, Severity.DANGER, decoded, solid=False)
     rest = [spot for spot in found if spot.kind != ZERO_WIDTH or spot.severity is not Severity.WARN]
     return sorted([whole, *rest], key=lambda spot: spot[:2])
-
-
-def spans(text: str, found: Iterable[Spot]) -> Iterator[Sighting]:
-    """The spots as the scan shows them. Only as many as can be listed are shown in full."""
-    for number, spot in enumerate(found):
-        shown = _shown(text, spot) if number < MOST else name_of(text[spot.start])
-        yield Sighting(spot.start, spot.end, spot.kind, spot.severity, shown, _message(text, spot))
-
-
-def _shown(text: str, spot: Spot) -> str:
-    piece = text[spot.start : min(spot.end, spot.start + 2000)]
-    if spot.kind != BIDI:
-        return visible(redact((spot.decoded or piece)[:2000])[0])
-    stored = redact(INVISIBLE.sub("", piece))[0]
-    return visible(f"{stored} (displayed as: {stored[::-1]})" if compiled(_OVERRIDE).search(piece) else stored)
-
-
-def _message(text: str, spot: Spot) -> str:
-    if spot.decoded and spot.kind == BIDI:
-        return "text that is displayed in another order than it is stored"
-    if spot.decoded:
-        return f"hidden text in {NAMES[spot.kind]}"
-    if spot.severity is Severity.WARN:
-        return f"a stray invisible character, {unicodedata.name(text[spot.start], 'a control character').lower()}"
-    return f"hidden {NAMES[spot.kind]}"
 
 
 def _strange_runs(text: str) -> Iterator[Spot]:

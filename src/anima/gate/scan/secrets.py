@@ -1,11 +1,13 @@
-"""Secrets: keys and passwords that have no business in a memory, by their shape and by the words before them.
+"""Secrets: keys and passwords that have no business in a memory, by their shape and by the words before them; and a text
+without them.
 
 Promise: few false alarms: a commit, a UUID, a digest, a reference to a vault, a type, a placeholder and "password: ask
 Ana" are none; but where words for secrets stand so close that no person can have written them, whatever follows a
 separator is one unread, and where they are a thousand, all of the text is. Built-in rules read a text in linear time,
-and none reads over `BORDER`; the owner's own patterns are as fast as the owner wrote them.
-Not here: the text without them (redact), the shapes of keys and the words (tables/secrets.toml), and what becomes of a
-text with a secret, which is the gate's to say.
+and none reads over `BORDER`; the owner's own patterns are as fast as the owner wrote them. `redact` leaves no finding
+behind, never touches a placeholder (but in a text that is struck out whole), and does the same when done twice. A finding
+shows a few first characters and no more.
+Not here: the shapes of keys and the words (tables/secrets.toml), and what becomes of a text with a secret (gate).
 """
 
 from __future__ import annotations
@@ -13,16 +15,17 @@ from __future__ import annotations
 import math
 import re
 from bisect import bisect_left
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from enum import IntEnum
 from functools import cache
-from itertools import chain
+from itertools import accumulate, chain
 from re import Pattern
 from typing import NamedTuple
 
-from anima.gate.scan.sights import compiled, plain_lower
-from anima.text import one_line, read_table, word_set
+from anima.gate.scan.sights import MOST, Sighting, compiled, findings
+from anima.model import Finding, Severity
+from anima.text import one_line, read_table, visible, word_set
 
 BORDER = "\n\n\n\n"  # between pieces that are read at once; no rule reads over it
 _CROWD = 200  # so many secrets, or words for them, and then one in
@@ -30,6 +33,10 @@ _OFTEN = 50  # characters, are more than anybody writes
 _GAP = 40  # what stands between two secrets of a crowd goes with them
 _HOPELESS = 1_000  # so many values apart from one another in a crowd, and nothing of the text is kept
 CROWDED = "crowded"
+PLACEHOLDER = re.compile(r"\[REDACTED:[A-Za-z0-9_-]{1,40}\]")
+_ROUNDS = 8  # one removed secret can lay another bare
+_LEAST_ROOM = 8  # that a secret needs, with what tells of it
+_AROUND = 400  # characters on either side of a removed secret that are looked at again
 
 Found = tuple[int, int, str]
 
@@ -96,7 +103,130 @@ def _pattern(name: str) -> Pattern[str]:
     return re.compile(one_line(_table().patterns[name]))
 
 
-class Overcrowded(Exception):
+# -- the text without them -------------------------------------------------------------------------------------------------
+
+
+def find_secrets(text: str) -> tuple[Finding, ...]:
+    """The secrets of a text, masked."""
+    return findings(text, spans(text))
+
+
+def redact(text: str, patterns: Sequence[Pattern[str]] = ()) -> tuple[str, tuple[Finding, ...]]:
+    """The text with each secret replaced by `[REDACTED:<kind>]`, and what was found, placed in the given text."""
+    found = secrets_in(text, patterns)
+    return (strike(text, found), findings(text, masked_spans(text, found))) if found else (text, ())
+
+
+def strike(text: str, found: Iterable[Found]) -> str:
+    """The text with a placeholder for each of these."""
+    pieces, at = list[str](), 0
+    for start, end, kind in found:
+        pieces += (text[at:start], f"[REDACTED:{kind}]")
+        at = end
+    return "".join([*pieces, text[at:]])
+
+
+def spans(text: str) -> Iterable[Sighting]:
+    """The secrets of a text as the scan shows them."""
+    return masked_spans(text, secrets_in(text, ()))
+
+
+def placeholders(text: str) -> Iterator[Sighting]:
+    """Marks that stand where a secret was struck out: harmless to read, but no words to be written back."""
+    if "[REDACTED:" in text:
+        for found in PLACEHOLDER.finditer(text):
+            message = "the mark of a secret that was struck out"
+            yield Sighting(*found.span(), "placeholder", Severity.NOTE, found[0], message)
+
+
+def masked_spans(text: str, found: Iterable[Found]) -> Iterator[Sighting]:
+    """What was found, as the scan shows it."""
+    of_kind: defaultdict[str, int] = defaultdict(int)
+    for start, end, kind in found:
+        of_kind[kind] += 1  # no more than MOST of a kind are shown
+        shown = masked(text[start:end]) if of_kind[kind] <= MOST else ""
+        yield Sighting(start, end, f"secret:{kind}", Severity.DANGER, shown, f"a secret ({kind})")
+
+
+def masked(secret: str) -> str:
+    """The first characters of a secret: four of a long one, fewer of a short one."""
+    return visible(secret[: min(4, len(secret) // 4)]) + "…"
+
+
+def secrets_in(text: str, patterns: Sequence[Pattern[str]]) -> list[Found]:
+    """Every secret, in order, none overlapping. Each piece between placeholders and secrets is looked at by itself."""
+    done: list[Found] = []
+    marks = [found.span() for found in PLACEHOLDER.finditer(text)] if "[REDACTED:" in text else []
+    pieces = _between(0, len(text), marks)
+    for _ in range(_ROUNDS):
+        try:
+            fresh = _in_pieces(text, pieces, patterns)
+        except _Overcrowded:
+            return [(0, len(text), CROWDED)]
+        if not fresh:
+            break
+        done += fresh
+        pieces = _laid_bare(text, pieces, fresh)
+    return sorted(done)
+
+
+def _between(start: int, end: int, cuts: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    found = []
+    for first, last in cuts:
+        if first > start:
+            found.append((start, first))
+        start = last
+    return [*found, (start, end)] if end > start else found
+
+
+def _in_pieces(text: str, pieces: list[tuple[int, int]], patterns: Sequence[Pattern[str]]) -> list[Found]:
+    """The secrets of these pieces, which are read as one text."""
+    if len(pieces) == 1:
+        [(start, end)] = pieces
+        piece = text[start:end]
+        found = apart(piece, found_in(piece, patterns))
+        return [(start + first, start + last, kind) for first, last, kind in found] if start else found
+    joined = BORDER.join([text[start:end] for start, end in pieces])
+    starts = [0, *accumulate(end - start + len(BORDER) for start, end in pieces)]
+    found, number = list[Found](), 0
+    for first, last, kind in apart(joined, found_in(joined, ())):
+        while starts[number + 1] <= first:
+            number += 1
+        shift = pieces[number][0] - starts[number]
+        found.append((first + shift, last + shift, kind))
+    for start, end in pieces if patterns else ():
+        found += ((start + first, start + last, kind) for first, last, kind in own(text[start:end], patterns))
+    return apart(text, found) if patterns else found
+
+
+def _laid_bare(text: str, pieces: list[tuple[int, int]], fresh: list[Found]) -> list[tuple[int, int]]:
+    """What stands around the secrets that were just found: only there can another come to light."""
+    found, ends, number = list[tuple[int, int]](), iter([*fresh[1:], (len(text), 0, "")]), 0
+    before = 0
+    for (start, end, _), (after, *_rest) in zip(fresh, ends, strict=True):
+        while pieces[number][1] < end:
+            number += 1
+        first, last = max(pieces[number][0], before), min(pieces[number][1], after)
+        if start - first >= _LEAST_ROOM and not (found and found[-1][1] == start):
+            found.append(
+                (_blank(text, max(first, start - _AROUND), start) if start - first > _AROUND else first, start)
+            )
+        if last - end >= _LEAST_ROOM:
+            found.append((end, last if last - end <= 2 * _AROUND else _blank(text, end + _AROUND, last)))
+        before = end
+    return found
+
+
+def _blank(text: str, at: int, end: int) -> int:
+    """The first place from here on behind a blank, so that no word is cut in two."""
+    blank = compiled(r"\s").search(text, at, min(end, at + _AROUND))
+    return blank.end() if blank else at
+
+
+# -- what they are ----------------------------------------------------------------------------------------------------------
+
+
+class _Overcrowded(Exception):
     """A text holds so many secrets that it is not worth reading: whoever asked takes all of it for one."""
 
 
@@ -109,7 +239,7 @@ def found_in(text: str, patterns: Sequence[Pattern[str]]) -> Iterator[Found]:
     for shape in _table().shapes:
         if not shape.in_word or compiled(shape.pattern).search(words):
             yield from _of_shape(text, shape)
-    yield from _named_secrets(text, plain_lower(words))
+    yield from _named_secrets(text, _plain_lower(words))
     yield from own(text, patterns)
 
 
@@ -207,7 +337,7 @@ class _Value(NamedTuple):
 
 def _named_secrets(text: str, words: str) -> Iterator[Found]:
     """Values that the words before them call a secret."""
-    lowered = plain_lower(text)
+    lowered = _plain_lower(text)
     if (yield from _by_words(text, lowered, words)):
         return
     yield from _headers(text, lowered, words)
@@ -229,7 +359,7 @@ def _crowd(text: str) -> Iterator[Found]:
             yield first, last, CROWDED
             last, count = 0, count + 1
             if count == _HOPELESS:
-                raise Overcrowded
+                raise _Overcrowded
         first, last = (first if last else start), end
     if last:
         yield first, last, CROWDED
@@ -435,3 +565,9 @@ def _has_letter(text: str) -> bool:
 
 def _has_digit(text: str) -> bool:
     return compiled(r"\d").search(text) is not None
+
+
+def _plain_lower(text: str) -> str:
+    """Lower case with every character in its old place."""
+    lowered = text.lower()
+    return lowered if len(lowered) == len(text) else text.replace("\u0130", "I").lower()

@@ -45,12 +45,6 @@ def fold(text: str) -> str:
     return text.lower() if text.isascii() and not may_hide(text) else text.translate(_FOLDS)
 
 
-def plain_lower(text: str) -> str:
-    """Lower case with every character in its old place."""
-    lowered = text.lower()
-    return lowered if len(lowered) == len(text) else text.replace("\u0130", "I").lower()
-
-
 class Origins:
     """Where the characters of a folded text stand in its original; worked out only where somebody asks."""
 
