@@ -37,11 +37,11 @@ if TYPE_CHECKING:
     from anima.home.folders import doctor as doctor
     from anima.home.folders import restore as restore
     from anima.ledger.views import Source as Source
+    from anima.memory import Noted as Noted
     from anima.memory import Proposal as Proposal
     from anima.memory.inbox import ForReview as ForReview
     from anima.memory.past import Done as Done
     from anima.memory.past import Why as Why
-    from anima.memory.unreviewed import Noted as Noted
     from anima.model import Actor as Actor
     from anima.model import DocPath as DocPath
     from anima.model import Document as Document
@@ -95,8 +95,7 @@ _HOMES = {
     "anima.model": "Actor DocPath Document Entry Finding Origin Receipt Remark Runtime Scope Severity",
     "anima.backup.export": "Exported",
     "anima.memory.inbox": "ForReview",
-    "anima.memory": "Proposal",
-    "anima.memory.unreviewed": "Noted",
+    "anima.memory": "Noted Proposal",
     "anima.memory.past": "Done Why",
     "anima.ledger.views": "Source",
     "anima.search.current": "IndexReport",

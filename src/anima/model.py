@@ -205,20 +205,16 @@ def _check_path(raw: str, text: str, forbidden: frozenset[str]) -> None:
     if len(parts) > MAX_DEPTH:
         raise BadPath(raw, f"a path is at most {MAX_DEPTH} folders deep")
     for part in parts:
-        _check_segment(raw, part)
-
-
-def _check_segment(raw: str, part: str) -> None:
-    if not part:
-        raise BadPath(raw, "a path has no empty parts")
-    if part.startswith("."):
-        raise BadPath(raw, "no part of a path begins with a dot")
-    if part != part.strip() or part.endswith("."):
-        raise BadPath(raw, "no part of a path begins or ends with a space, or ends with a dot")
-    if part.split(".")[0].rstrip().casefold() in _RESERVED:
-        raise BadPath(raw, f"{part!r} is a reserved name on Windows")
-    if len(part.encode("utf-8", "surrogatepass")) > MAX_SEGMENT_BYTES:
-        raise BadPath(raw, f"each part of a path has at most {MAX_SEGMENT_BYTES} bytes")
+        if not part:
+            raise BadPath(raw, "a path has no empty parts")
+        if part.startswith("."):
+            raise BadPath(raw, "no part of a path begins with a dot")
+        if part != part.strip() or part.endswith("."):
+            raise BadPath(raw, "no part of a path begins or ends with a space, or ends with a dot")
+        if part.split(".")[0].rstrip().casefold() in _RESERVED:
+            raise BadPath(raw, f"{part!r} is a reserved name on Windows")
+        if len(part.encode("utf-8", "surrogatepass")) > MAX_SEGMENT_BYTES:
+            raise BadPath(raw, f"each part of a path has at most {MAX_SEGMENT_BYTES} bytes")
 
 
 def digest_of(text: str) -> str:

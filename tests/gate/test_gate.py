@@ -759,7 +759,7 @@ def suggested(wish: Change, policy: GatePolicy = STRICT, *findings: Finding) -> 
     said = verdict_on(wish, policy, *findings)
     rows = [DIALECTS[policy.dialect].row_of(place) if place else None for place in (wish.path, wish.to)]
     assert rows[0] is not None
-    return suggest_rule(wish, said, row=rows[0], findings=findings, to_row=rows[1])
+    return suggest_rule(wish, row=rows[0], findings=findings, to_row=rows[1]) if said.answer is ASK else None
 
 
 def test_a_suggested_rule_allows_the_same_kind_of_change_and_nothing_wider() -> None:
@@ -799,8 +799,7 @@ def test_no_rule_is_suggested_for_identity_files_dangers_and_denials() -> None:
     assert suggested(change(), OPEN) is None
     assert suggested(change(scope=S)) is None
     assert suggested(change(scope=None), GUARDED) is None
-    asked = Verdict(answer=ASK, rule="mine", reason="")
-    assert suggest_rule(change(), asked, row=row_of("MEMORY.md"), findings=[found("secret:x", Severity.NOTE)]) is None
+    assert suggest_rule(change(), row=row_of("MEMORY.md"), findings=[found("secret:x", Severity.NOTE)]) is None
 
 
 def test_two_suggestions_never_share_an_id() -> None:
@@ -1029,10 +1028,10 @@ def test_a_suggested_rule_would_have_allowed_the_change() -> None:
     for policy, wish, findings, situation in cases(11):
         flows = frozenset({"no-write-after-web"}) if tainted(wish) else frozenset()  # as a session keeps them
         here = replace(situation, flows=flows)
-        said = answered(policy, wish, findings, here)
+        asked = answered(policy, wish, findings, here).answer is ASK
         layout = DIALECTS[policy.dialect]
         to_row = layout.row_of(wish.to) if wish.to and wish.kind is Kind.MOVE else None
-        mine = suggest_rule(wish, said, row=layout.row_of(wish.path), findings=findings, to_row=to_row)
+        mine = suggest_rule(wish, row=layout.row_of(wish.path), findings=findings, to_row=to_row) if asked else None
         if mine is None:
             continue
         tried += 1

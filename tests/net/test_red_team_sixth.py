@@ -17,8 +17,7 @@ from anima import Home, Scope, Session
 from anima.agent.models import Models
 from anima.cli.serve import _guest
 from anima.mcp.server import MOST_OF_ONE, MOST_SESSIONS
-from anima.memory import MOST_PER_GUEST, MOST_PER_SESSION
-from anima.memory.unreviewed import MOST_OF_GUEST, MOST_OF_SESSION
+from anima.memory import MOST_NOTED_OF_GUEST, MOST_NOTED_OF_SESSION, MOST_PER_GUEST, MOST_PER_SESSION
 from anima.testing import Clock
 from anima.testing.models import ModelServer
 from anima.web.serve import create_app
@@ -132,9 +131,9 @@ def guest(home: Home, credential: str) -> Session:
 
 def test_one_agent_elsewhere_does_not_fill_what_is_noted(home: Home) -> None:
     answers = []
-    for talk in range(MOST_OF_GUEST // MOST_OF_SESSION + 1):
+    for talk in range(MOST_NOTED_OF_GUEST // MOST_NOTED_OF_SESSION + 1):
         with guest(home, "token:greedy") as session:
-            lines = "".join(f"- fact {talk}.{n}\n" for n in range(MOST_OF_SESSION))
+            lines = "".join(f"- fact {talk}.{n}\n" for n in range(MOST_NOTED_OF_SESSION))
             answers.append(session.call("memory_write", {"target": "notes/x.md", "content": lines})["status"])
     with guest(home, "token:other") as other:
         theirs = other.call("memory_write", {"target": "notes/x.md", "content": "- tea\n"})

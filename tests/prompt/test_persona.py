@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anima.errors import BadArguments, BadConfig
-from anima.prompt.identity import SOUL, Decision, PersonaRule, Worn, decide, parse_at, parse_duration, wear
+from anima.prompt.identity import SOUL, Decision, PersonaRule, decide, not_worn, parse_at, parse_duration
 
 BOGOTA = ZoneInfo("America/Bogota")
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -223,30 +223,18 @@ def test_a_rule_is_read_as_the_configuration_writes_it():
     )
 
 
-WEAR_EVIL = Decision(worn=True, why="window", file=EVIL)
-
-
 def test_the_alternate_is_worn_as_it_is():
-    assert wear(WEAR_EVIL, "kind", "wicked") == Worn(file=EVIL, text="wicked")
-
-
-def test_without_a_decision_to_wear_it_the_alternate_is_not_even_looked_at():
-    assert wear(Decision(worn=False, why="no", file=SOUL), "kind", "wicked") == Worn(file=SOUL, text="kind")
-    assert wear(Decision(worn=False, why="no", file=SOUL), None, None) == Worn(file=SOUL, text=None)
+    assert not_worn(EVIL, "kind", "wicked") == ""
 
 
 @pytest.mark.parametrize(
     ("alternate", "why"), [(None, "missing"), ("", "empty"), (" \r\n\t", "empty"), ("\ufeff\n", "empty")]
 )
 def test_a_missing_or_blank_alternate_falls_back_with_a_sentence(alternate, why):
-    result = wear(WEAR_EVIL, "kind", alternate)
-
-    assert (result.file, result.text) == (SOUL, "kind")
-    assert result.warning == f"SOUL_EVIL.md should be worn but is {why}; SOUL.md is worn instead."
+    assert not_worn(EVIL, "kind", alternate) == f"SOUL_EVIL.md should be worn but is {why}; SOUL.md is worn instead."
 
 
 def test_an_alternate_needs_a_soul_to_stand_in_for():
-    result = wear(WEAR_EVIL, None, "wicked")
+    said = "SOUL_EVIL.md should be worn, but there is no SOUL.md for it to replace."
 
-    assert (result.file, result.text) == (SOUL, None)
-    assert result.warning == "SOUL_EVIL.md should be worn, but there is no SOUL.md for it to replace."
+    assert not_worn(EVIL, None, "wicked") == said

@@ -55,7 +55,7 @@ from anima.layout import Policy
 from anima.layout.dialects import DIALECTS, layout_for
 from anima.layout.listener import is_unreviewed
 from anima.ledger import MAX_LINE
-from anima.memory.unreviewed import FOLDER, IMPORT, name_of
+from anima.memory import IMPORT, UNREVIEWED, name_of
 from anima.memory.write import Writer, owners, scan_added
 from anima.model import MAX_BYTES, Actor, Change, DocPath, Kind, Severity, digest_of, fold
 from anima.site import Site, detected
@@ -507,6 +507,6 @@ def _digest(pieces: Iterable[bytes]) -> bytes:
 
 def _place_of_import(site: Site) -> str:
     """A folder for an import that begins now, which no other has."""
-    name = f"{FOLDER}/{IMPORT}{site.now():%Y-%m-%d-%H%M%S}"
+    name = f"{UNREVIEWED}/{IMPORT}{site.now():%Y-%m-%d-%H%M%S}"
     names = chain([name], (f"{name}-{n}" for n in count(2)))
     return next(each for each in names if site.store.documents.actual(DocPath.parse(each)) is None)

@@ -67,12 +67,12 @@ def judge(
     to_row: Row | None = None,
 ) -> Verdict:
     """Whether a change may happen. A move is judged at both its ends and gets the stricter answer."""
-    first = _judge_place(Facts.of(change, change.path, row, findings, situation, policy.flows), policy)
+    first = _judge_place(Facts(change, change.path, row, findings, situation, policy.flows), policy)
     if change.kind is not Kind.MOVE:
         return first
     if change.to is None or to_row is None:
         return said(Answer.DENY, "no-target")
-    second = _judge_place(Facts.of(change, change.to, to_row, findings, situation, policy.flows), policy)
+    second = _judge_place(Facts(change, change.to, to_row, findings, situation, policy.flows), policy)
     return max(first, second, key=lambda verdict: verdict.answer.strictness)
 
 
@@ -230,19 +230,15 @@ def _flow(facts: Facts) -> Verdict | None:
     return said(answer, "no-write-after-web", taint=facts.taint_words) if answer else None
 
 
-def suggest_rule(
-    change: Change, verdict: Verdict, *, row: Row, findings: Sequence[Finding], to_row: Row | None = None
-) -> Rule | None:
-    """The narrowest rule that would allow such a change next time, put before all others; None where none should.
-
-    None for identity files, for secrets and dangers, for what was not asked, and where no scope is known.
-    """
+def suggest_rule(change: Change, *, row: Row, findings: Sequence[Finding], to_row: Row | None = None) -> Rule | None:
+    """The narrowest rule that would allow such a change, which was asked about, next time, put before all others; None where
+    none should: for identity files, for secrets and dangers, and where no scope is known."""
     ends = [(change.path, row)] + ([(change.to, to_row)] if change.to and to_row else [])
     is_identity = any(file_policy(path, known) is Policy.IDENTITY for path, known in ends)
     is_dangerous = any(is_danger(finding) or is_secret(finding) for finding in findings)
     is_scopeless = change.scope is None and change.actor not in (Actor.DREAMER, Actor.IMPORTER)
     is_wild = any(set("*?") & set(path.key) for path, _ in ends)  # the name itself would open other files
-    if verdict.answer is not Answer.ASK or is_identity or is_dangerous or is_scopeless or is_wild:
+    if is_identity or is_dangerous or is_scopeless or is_wild:
         return None
     taint = tuple(sorted(map(str, untrusted(change))))
     # From an untrusted session only the very file is opened that the owner looked at, not its folder.

@@ -56,37 +56,19 @@ class Situation:
     unseen: bool = False  # it sees nothing of the document, and learns nothing of what stands there
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
     """What is known of a change at one of its places. Lives as long as one judgement."""
 
-    change: Change
-    key: str
-    file: Policy  # what the file table says of the place
-    is_log: bool  # whether a day's log stands there
-    taint: frozenset[Origin]  # untrusted origins, the text's own among them
-    size: int
-    findings: Sequence[Finding]
-    situation: Situation
-    flows: Flows  # flow rules that are active and switched on
-
-    @classmethod
-    def of(
-        cls, change: Change, place: DocPath, row: Row, findings: Sequence[Finding], now: Situation, flows: Flows
-    ) -> Facts:
-        key = key_of(place)
-        parts = key.split("/")
-        return cls(
-            change=change,
-            key=key,
-            file=file_policy(place, row),
-            is_log=row.kind == "daily" or (len(parts) > 3 and parts[0] == "users" and parts[2] == "memory"),
-            taint=untrusted(change),
-            size=max(now.size, len(change.text)),
-            findings=findings,
-            situation=now,
-            flows={name: answer for name, answer in flows.items() if name in now.flows},
-        )
+    def __init__(
+        self, change: Change, place: DocPath, row: Row, findings: Sequence[Finding], now: Situation, flows: Flows
+    ) -> None:
+        self.change, self.findings, self.situation = change, findings, now
+        self.key, self.taint = key_of(place), untrusted(change)
+        self.file = file_policy(place, row)  # what the file table says of the place
+        parts = self.key.split("/")
+        self.is_log = row.kind == "daily" or (len(parts) > 3 and parts[0] == "users" and parts[2] == "memory")
+        self.size = max(now.size, len(change.text))
+        self.flows = {name: answer for name, answer in flows.items() if name in now.flows}  # active and switched on
 
     @property
     def is_import(self) -> bool:

@@ -184,14 +184,11 @@ class Home:
 
     def settings(self) -> list[tuple[str, Any, str]]:
         """Every setting with where its value came from; where the configuration says nothing, the dialect decides."""
-        names = ("file_chars", "total_chars", "memory_tokens")
-        budgets = {f"prompt.{name}": getattr(self.layout, name) for name in names}
-        return [
-            (key, budgets[key], f"dialect {self.dialect}")
-            if value is None and budgets.get(key)
-            else (key, value, source)
-            for key, value, source in self.config.rows()
-        ]
+        rows = []
+        for key, value, source in self.config.rows():
+            budget = getattr(self.layout, key.partition(".")[2], None) if value is None else None
+            rows.append((key, budget, f"dialect {self.dialect}") if budget else (key, value, source))
+        return rows
 
     def configure(self, key: str, value: str | int | bool | Sequence[str] | None) -> Receipt:
         """Sets a key of anima.toml, as the owner; None takes it out. `gate.rule` takes a rule as TOML, `gate.rule:ID` takes

@@ -125,7 +125,10 @@ def _ground(
             rules = rules if has_head else replace(rules, head=None)  # a server keeps it in a table that only grows
             return RowStore(place, rules, shelf=shelf, whole=RowWhole)
 
-        return _Ground(place.documents, register_of(place, env), place.made_as, made)
+        # One in a file is vouched for as a folder is.
+        users = user_folder(env)
+        register = RowRegister(users, place) if place.rows.engine.needs_tenant else Register(users)
+        return _Ground(place.documents, register, place.made_as, made)
     if tenant is not None:
         raise BadArguments(f"{path}: a folder has no tenants", hint="Home.create makes a home in a folder")
     register = Register(user_folder(env))
@@ -235,12 +238,6 @@ class RowRegister(Register):
 
     def note(self, root: str, *, identity: str, made: datetime | None = None, trusted: bool) -> None:
         self._place.trust(trusted)
-
-
-def register_of(place: RowPlace, env: Mapping[str, str]) -> Register:
-    """The list of homes for a home in a database; one in a file is vouched for as a folder is."""
-    where = user_folder(env)
-    return RowRegister(where, place) if place.rows.engine.needs_tenant else Register(where)
 
 
 def _opened(path: str | Path, register: Register) -> Folder:

@@ -6,7 +6,7 @@ was lost is a gap, and no batch is carried out again. Provenance is keyed by the
 inside a file; a line is untrusted when it came from a tool, the web, a skill or a peer, or from a session that had read
 such text, unless the owner approved it. A line no record names is the owner's if the file was here before the ledger,
 else an edit from outside. Pure: records in, answers out.
-Not here: reading the ledger (store), where untrusted lines wait for the owner (memory.unreviewed).
+Not here: reading the ledger (store), where untrusted lines wait for the owner (memory).
 """
 
 from __future__ import annotations

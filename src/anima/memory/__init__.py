@@ -1,13 +1,16 @@
-"""The road in, and the way back: one way for every write, what waits for a person, and the past. Here: what waits, changes and
-calls of tools from outside.
+"""The road in, and the way back: one way for every write, what waits for a person, and the past. Here: what waits: changes,
+calls of tools from outside, and entries that nobody reviewed.
 
 Promise: a Proposal holds the exact change, where it came from, what the scan saw and when it lapses. Every word of it is
 bound to its record in the ledger, so one that was swapped is neither shown nor approved; its diff is computed from its
 content, never kept. (A wish to forget keeps what was foreseen.) The same wish twice is one proposal. Whoever calls `keep`
 or `remove` holds the home lock. A call that waits is a proposal whose `changes` are never made; its yes stands in the ledger
 and comes from a terminal or the page, or from a button in the owner's own chat on a channel; whoever carries it out says so
-in the ledger first, so that it is never done twice, in whichever process and after any kill.
-Not here: proposing (write), the owner's yes and no (inbox), carrying a call out (agent).
+in the ledger first, so that it is never done twice, in whichever process and after any kill. What was added after outside
+text was read stands in `unreviewed/YYYY-MM-DD.md`: an entry names its destination, where its text came from and in which
+session; its name is a digest of what it would add and where, so that a yes is bound to just that. The text stands quoted, so
+that nothing in it can pass for an entry. No prompt, dream or flush reads these files, and they travel with every copy.
+Not here: whether something waits (gate), proposing and adding (write), the owner's yes and no (inbox), carrying a call out (agent).
 """
 
 from __future__ import annotations
@@ -15,30 +18,41 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import Any, Literal
 
-from anima.errors import BadArguments, BadPath, Damaged, NoSuchProposal, Refused, refuse_newer
+from anima.errors import BadArguments, BadPath, Damaged, HomeError, NoSuchProposal, Refused, refuse_newer
 from anima.gate.rules import APPROVAL_PLACES, CHANNEL
 from anima.gate.scan import scan_text
+from anima.layout.listener import folder_of
 from anima.ledger import Key, Ledger
-from anima.model import Actor, Change, DocPath, Finding, Kind, Origin, Scope, Severity
-from anima.site import Site
-from anima.store import State
+from anima.model import Actor, Change, DocPath, Finding, Kind, Origin, Scope, Severity, fold
+from anima.store import Documents, State, Store
+from anima.text.dates import day_in_name
 from anima.text.diff import diff_of
+from anima.text.markdown import lines_of, unmarked
 
-FOLDER = "pending"
+PENDING = "pending"
 FORMAT = 1
 FIRST = "first-conversation"  # the rule of the card that holds what was agreed on in it
 LIFETIME = timedelta(days=14)
 MOST_PER_SESSION = 100
 MOST_PER_GUEST = 200  # of an agent elsewhere, in however many conversations
 MOST_PER_LAYER = 20  # of somebody who is not the owner, or of a group, in however many conversations
-_ENDS = {ord(end): f"\\u{ord(end):04x}" for end in "\x85\u2028\u2029"}  # of lines, to whoever draws them
 _ID = re.compile(r"p(?:[0-9a-f]{12}|[1-9]\d{0,10})")
+UNREVIEWED = "unreviewed"
+IMPORT = "import-"  # how the folder of an import is called; what stands in it are whole documents
+_UNSEEN = timedelta(days=90)
+MOST_NOTED_OF_SESSION = 500  # entries of one session that may wait
+MOST_NOTED_OF_GUEST = 2_000  # and of an agent elsewhere, in however many
+MOST_NOTED = 20_000
+_HEAD = re.compile(r"## (u[0-9a-f]{12}) for ")
+_ABOUT = re.compile(r"<!-- (\{.*\}) -->\s*\Z")
+_TIME = re.compile(r"^\[\d\d:\d\d\] ")
+_WORD = re.compile(r"[^\W_]+")
 _WISH = ("kind", "text", "base", "opening", "reason")  # of a change, as they are kept
 
 
@@ -90,7 +104,8 @@ def content_of(changes: Sequence[Change], wish: Mapping[str, str] | None = None)
 
 def call_shown(call: Mapping[str, str]) -> str:
     """A call as the owner sees it: its name, and every argument as JSON, which holds no line's end of its own."""
-    given = json.dumps(json.loads(call["text"]), ensure_ascii=False, indent=1).translate(_ENDS).split("\n")
+    ends = {ord(end): f"\\u{ord(end):04x}" for end in "\x85\u2028\u2029"}  # of lines, to whoever draws them
+    given = json.dumps(json.loads(call["text"]), ensure_ascii=False, indent=1).translate(ends).split("\n")
     return "".join(f"+{line}\n" for line in (f"{call['tool']} of {call['server']}", *given))
 
 
@@ -126,7 +141,7 @@ class Proposals:
 
     def _waiting(self, now: datetime, *, but: type[Damaged]) -> Iterator[Proposal]:
         """Those that wait, but for what stands in no other's way; `broken` names it."""
-        for name in self._state.names(FOLDER):
+        for name in self._state.names(PENDING):
             id, found = name.removesuffix(".json"), None
             with suppress(but):
                 found = self._load(id) if _ID.fullmatch(id) else None
@@ -144,11 +159,11 @@ class Proposals:
         return found
 
     def ids(self) -> frozenset[str]:
-        return frozenset(name.removesuffix(".json") for name in self._state.names(FOLDER))
+        return frozenset(name.removesuffix(".json") for name in self._state.names(PENDING))
 
     def broken(self, now: datetime) -> list[str]:
         """The files among the waiting changes that are none, or were altered."""
-        return [name for name in sorted(self._state.names(FOLDER)) if not self._is_sound(name, now)]
+        return [name for name in sorted(self._state.names(PENDING)) if not self._is_sound(name, now)]
 
     def _is_sound(self, name: str, now: datetime) -> bool:
         try:
@@ -184,7 +199,7 @@ class Proposals:
         content = ledger.key.of(proposal.content)
         record = ledger.add("proposal", {"content": content, "body": _seal(ledger.key, body), "rule": proposal.rule})
         kept = replace(proposal, id=f"p{ledger.key.name_of(record.n)}")
-        self._state.put(f"{FOLDER}/{kept.id}.json", json.dumps(_dump(kept), indent=1).encode())
+        self._state.put(f"{PENDING}/{kept.id}.json", json.dumps(_dump(kept), indent=1).encode())
         return kept
 
     def number(self, proposal: Proposal) -> int:
@@ -193,30 +208,26 @@ class Proposals:
 
     def raw(self) -> Iterator[tuple[str, bytes]]:
         """(id, bytes) of everything that lies here, lapsed and damaged ones too."""
-        for name in self._state.names(FOLDER):
-            if (data := self._state.get(f"{FOLDER}/{name}")) is not None:
+        for name in self._state.names(PENDING):
+            if (data := self._state.get(f"{PENDING}/{name}")) is not None:
                 yield name.removesuffix(".json"), data
 
     def remove(self, proposal: str) -> bool:
-        return self._state.remove(f"{FOLDER}/{proposal}.json")
+        return self._state.remove(f"{PENDING}/{proposal}.json")
 
     def _load(self, proposal: str) -> Proposal | None:
         """The proposal; None when there is none, or no longer."""
-        raw = self._state.get(f"{FOLDER}/{proposal}.json")
+        raw, hint = self._state.get(f"{PENDING}/{proposal}.json"), f"anima review --drop {proposal} removes it"
         if raw is None:
             return None
         try:
             body = json.loads(raw)
-            refuse_newer(f"{FOLDER}/{proposal}.json", body.get("format", 1), FORMAT)
+            refuse_newer(f"{PENDING}/{proposal}.json", body.get("format", 1), FORMAT)
             found = _parse(body)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError, BadPath) as error:
-            raise _Broken(
-                f"proposal {proposal} cannot be read", hint=f"anima review --drop {proposal} removes it"
-            ) from error
+            raise _Broken(f"proposal {proposal} cannot be read", hint=hint) from error
         if found.id != proposal or not self._is_bound(found, body):
-            raise _Broken(
-                f"proposal {proposal} was altered after it was made", hint=f"anima review --drop {proposal} removes it"
-            )
+            raise _Broken(f"proposal {proposal} was altered after it was made", hint=hint)
         return found
 
     def _is_bound(self, proposal: Proposal, body: Mapping[str, Any]) -> bool:
@@ -280,10 +291,8 @@ def _parse(raw: dict[str, Any]) -> Proposal:
     created, expires = datetime.fromisoformat(raw["created"]), datetime.fromisoformat(raw["expires"])
     if not changes or len(raw["bases"]) != len(changes) or created.tzinfo is None or expires.tzinfo is None:
         raise ValueError("a proposal has changes, a base for each, and times with a zone")
-    forget, call = (
-        {str(key): str(value) for key, value in raw[name].items()} if name in raw else None
-        for name in ("forget", "call")
-    )
+    wishes = (raw.get(name) for name in ("forget", "call"))
+    forget, call = ({str(key): str(value) for key, value in w.items()} if w is not None else None for w in wishes)
     bases = tuple(raw["bases"])
     diff = call_shown(call) if call is not None else diff_of(changes, bases)
     return Proposal(
@@ -306,19 +315,17 @@ def _parse(raw: dict[str, Any]) -> Proposal:
 
 # -- calls of tools from outside ----------------------------------------------------------------------------------------
 
-
 RULE = "outside-call"
 WHY = "it is not on your list of tools that only read"
 _LEASES = 8  # files of locks that there are at most
 _STEP = "call"  # the kind of record in the ledger
-Step = Literal["waits", "approved", "begun"]
 
 
 class WaitingCalls:
     """The calls of one home that wait."""
 
-    def __init__(self, site: Site, proposals: Proposals) -> None:
-        self._store, self._clock, self._kept = site.store, site.clock, proposals
+    def __init__(self, store: Store, clock: Callable[[], datetime], proposals: Proposals) -> None:
+        self._store, self._clock, self._kept = store, clock, proposals
 
     def ask(self, change: Change, call: Mapping[str, str]) -> Proposal | None:
         """A call that waits from now on, or the same one that does already; None when too much of its session waits.
@@ -342,7 +349,7 @@ class WaitingCalls:
         waits = self._kept.of(session, self._clock()) if self._store.begun else []
         return sorted((p for p in waits if p.call is not None), key=self._kept.number)
 
-    def step(self, proposal: Proposal) -> Step:
+    def step(self, proposal: Proposal) -> Literal["waits", "approved", "begun"]:
         """How far a call has come."""
         records = self._store.ledger.records(self._kept.number(proposal), kinds=(_STEP,))
         steps = [record.fields.get("step") for record in records if record.fields.get("proposal") == proposal.id]
@@ -383,6 +390,211 @@ class WaitingCalls:
         with self._store.lock():
             self._kept.remove(proposal.id)
 
-    def _note(self, proposal: Proposal, step: Literal["approved", "denied", "begun"], **more: str) -> None:
+    def _note(self, proposal: Proposal, step: str, **more: str) -> None:
         with self._store.lock():
             self._store.ledger.add(_STEP, {"proposal": proposal.id, "step": step, **more})
+
+
+# -- unreviewed entries ----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Noted:
+    """One entry. `text` is what would be added to `to`, under the heading `section` where one was named."""
+
+    id: str
+    to: DocPath
+    text: str
+    place: DocPath  # the document it stands in
+    section: str | None = None
+    origins: frozenset[Origin] = frozenset()
+    session: str | None = None
+    guest: str = ""
+    scope: Scope | None = None
+    time: str = ""
+
+    @property
+    def layer(self) -> str:
+        """The folder before the place, with its slash: "" for the owner's own."""
+        return self.place.text[: self.place.key.find(f"{UNREVIEWED}/")]
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether it is a document of its own, which an import brought."""
+        return self.place.key.startswith(f"{fold(self.layer)}{UNREVIEWED}/{IMPORT}")
+
+
+def name_of(to: DocPath, section: str | None, text: str) -> str:
+    body = json.dumps([to.key, section, text], ensure_ascii=True).encode()
+    return f"u{hashlib.sha256(body).hexdigest()[:12]}"
+
+
+def layer_folder(layer: str) -> str:
+    """The folder of a layer with its slash; "" for the owner's own."""
+    return f"{folder_of(layer)}/" if layer else ""
+
+
+def noted(change: Change, place: DocPath, now: datetime, origins: Iterable[Origin]) -> list[Noted]:
+    """The entries of an addition that waits for the owner; each point of a list is one, to be kept or dropped by itself."""
+    return [
+        Noted(
+            id=name_of(change.path, change.section, text),
+            to=change.path,
+            text=text,
+            place=place,
+            section=change.section,
+            origins=frozenset(origins),
+            session=change.session,
+            guest=change.guest,
+            scope=change.scope,
+            time=now.isoformat(timespec="minutes"),
+        )
+        for text in _points(change.added or change.text)
+    ]
+
+
+def _points(text: str) -> list[str]:
+    """The points of a text that is nothing but a list; else the text. No line ends in blanks."""
+    text, found = "".join(f"{line.rstrip()}\n" for line in text.strip("\n").split("\n")), list[str]()
+    for line in lines_of(text):
+        if line.startswith("- "):
+            found.append(line)
+        elif found and (line.startswith("  ") or not line.strip()):
+            found[-1] += line
+        else:
+            return [text]
+    return [point.rstrip() + "\n" for point in found]
+
+
+def drawn(entry: Noted) -> str:
+    """An entry as it stands in its document."""
+    about: dict[str, Any] = {
+        "to": entry.to.text,
+        "section": entry.section,
+        "from": sorted(entry.origins),
+        "session": entry.session,
+        "guest": entry.guest,
+        "scope": entry.scope,
+        "time": entry.time,
+    }
+    said = json.dumps({name: value for name, value in about.items() if value}, ensure_ascii=True)
+    said = said.replace("<", "\\u003c").replace(">", "\\u003e").replace("--", "\\u002d-")
+    quoted = "".join(f"> {line}".rstrip() + "\n" for line in entry.text.rstrip("\n").split("\n"))
+    return f"## {entry.id} for {entry.to.text}\n<!-- {said} -->\n\n{quoted}\n"
+
+
+def parsed(place: DocPath, text: str) -> Iterator[tuple[Noted, int, int]]:
+    """The entries of a document with the lines they stand on (from 0, the end not included); what is none is passed over."""
+    lines = lines_of(text)
+    starts = [n for n, line in enumerate(lines) if _HEAD.match(line)]
+    for start, end in zip(starts, [*starts[1:], len(lines)], strict=False):
+        if (entry := _entry(place, lines[start:end])) is not None:
+            yield entry, start, end
+
+
+def _entry(place: DocPath, lines: list[str]) -> Noted | None:
+    about = _ABOUT.match(lines[1]) if len(lines) > 1 else None
+    body = [line.removeprefix(">").removeprefix(" ").rstrip("\r\n") for line in lines if line.startswith(">")]
+    if about is None or not any(line.strip() for line in body):
+        return None
+    try:
+        raw = json.loads(about[1])
+        to, section, text = DocPath.parse(raw["to"]), raw.get("section"), "\n".join(body) + "\n"
+        return Noted(
+            id=name_of(to, section, text),
+            to=to,
+            text=text,
+            section=section,
+            origins=frozenset(Origin(each) for each in raw.get("from", ())),
+            session=raw.get("session"),
+            guest=str(raw.get("guest", "")),
+            scope=Scope(raw["scope"]) if raw.get("scope") else None,
+            time=str(raw.get("time", "")),
+            place=place,
+        )
+    except (ValueError, KeyError, TypeError, AttributeError, BadPath, RecursionError):
+        return None
+
+
+def without(text: str, place: DocPath, ids: Iterable[str]) -> str | None:
+    """A document without some entries; None when nothing but its title is left."""
+    gone, lines = set(ids), lines_of(text)
+    for entry, start, end in reversed(list(parsed(place, text))):
+        if entry.id in gone:
+            del lines[start:end]
+    left = "".join(lines)
+    return left if any(line.strip() and not line.startswith("# ") for line in lines) else None
+
+
+def _words_of(line: str) -> str:
+    """What a line says, whatever its list sign, its quotation sign, its time and its marks."""
+    return " ".join(_WORD.findall(_TIME.sub("", unmarked(line)).casefold()))
+
+
+class Unreviewed:
+    """The unreviewed entries of one home. Looking begins nothing."""
+
+    def __init__(self, documents: Documents) -> None:
+        self._documents = documents
+        self._read: dict[str, tuple[str, tuple[Noted, ...]]] = {}  # path: version, entries
+
+    def all(self, layer: str | None = None) -> tuple[Noted, ...]:
+        """The entries that wait, oldest first: all, or those of one layer ("" for the owner's)."""
+        found = [entry for place in self._places() for entry in self._entries(place)]
+        return tuple(entry for entry in found if layer is None or fold(entry.layer) == fold(layer))
+
+    def unseen(self, layer: str, today: date) -> Iterator[tuple[DocPath, DocPath]]:
+        """The days of a layer that nobody came to in so long that they are put away, and where they go."""
+        spelt = self._documents.actual(DocPath.parse(f"{layer}{UNREVIEWED}"))
+        for entry in self._documents.list(spelt) if spelt else ():
+            day = day_in_name(entry.name)
+            if not entry.is_folder and day and today - day > _UNSEEN:
+                yield DocPath.parse(entry.path), DocPath.parse(f"{spelt}/archive/{entry.name}")
+
+    def _places(self) -> list[str]:
+        folders = [UNREVIEWED]
+        for kind in ("users", "groups"):
+            spelt = self._documents.actual(DocPath.parse(kind))
+            folders += [f"{spelt}/{name}/{UNREVIEWED}" for name in self._documents.names(spelt)] if spelt else []
+        places = []
+        for folder in folders:
+            try:
+                spelt = self._documents.actual(DocPath.parse(folder))
+                for entry in self._documents.list(spelt) if spelt else ():
+                    if not entry.is_folder:
+                        places.append(entry.path)
+                    elif entry.name.startswith(IMPORT):
+                        places += [each.path for each in self._documents.list_all(entry.path)]
+            except (BadPath, HomeError):
+                continue
+        return [place for place in places if place.endswith(".md")]
+
+    def _entries(self, place: str) -> tuple[Noted, ...]:
+        version = self._documents.version(place)
+        held = self._read.get(place)
+        if version is None or held is None or held[0] != version:
+            try:
+                document = self._documents.read(DocPath.parse(place))
+            except HomeError:
+                return ()
+            path, text, when = document.path, document.text, document.time.isoformat(timespec="minutes")
+            entries = tuple(entry for entry, _, _ in parsed(path, text))
+            whole = Noted(id="", to=path, text=text, origins=frozenset({Origin.IMPORT}), place=path, time=when)
+            if whole.is_whole:
+                to = DocPath.parse(path.text[len(whole.layer) :].split("/", 2)[2])
+                entries = (replace(whole, id=name_of(to, None, text), to=to),)
+            held = self._read[place] = (version or "", entries)
+        return held[1]
+
+    def recognised(self, text: str, layer: str) -> set[int]:
+        """The lines of a text, from 0, that say what an entry of that layer says."""
+        entries = self.all(layer)
+        if not entries:
+            return set()
+        waiting = {_words_of(line) for entry in entries for line in lines_of(entry.text)} - {""}
+        return {n for n, line in enumerate(lines_of(text)) if _words_of(line) in waiting}
+
+    def origins_in(self, path: DocPath, text: str) -> frozenset[Origin]:
+        """Where the entries of a document came from, as far as `text` shows it or in all of it."""
+        found = frozenset[Origin]().union(*(entry.origins for entry, _, _ in parsed(path, text)))
+        return found or frozenset[Origin]().union(*(entry.origins for entry in self._entries(path.text)))

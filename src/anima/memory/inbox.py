@@ -11,31 +11,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple
 
 from anima.errors import BadArguments, Damaged, HomeError, NoSuchProposal, StaleWrite, printable
 from anima.gate.rules import Situation, file_policy
 from anima.layout import Policy
-from anima.memory import Proposal
-from anima.memory.unreviewed import FOLDER, Noted, without
+from anima.memory import UNREVIEWED, Noted, Proposal, without
 from anima.memory.verbs import apart, remembered
 from anima.memory.write import Writer, owners
-from anima.model import (
-    Actor,
-    Answer,
-    Change,
-    DocPath,
-    Finding,
-    Kind,
-    Origin,
-    Receipt,
-    Scope,
-    Severity,
-    Verdict,
-    digest_of,
-    fold,
-)
+from anima.model import Actor, Answer, Change, DocPath, Finding, Kind, Origin, Receipt, Severity, digest_of, fold
 from anima.site import Site
 from anima.text.diff import merge
 from anima.text.markdown import lines_of
@@ -162,12 +148,10 @@ class Inbox:
     def deny(self, proposal: str, *, reason: str = "") -> None:
         """Removes a waiting change; one that cannot even be read is removed too. The conversation that waits for a call is
         told so, with the owner's reason."""
-        try:
+        with suppress(Damaged):
             if (waiting := self.get(proposal)).call is not None:
                 self._writer.calls.deny(waiting)
                 self._refuses(waiting, reason)
-        except Damaged:
-            pass
         with self._store.lock():
             self._kept.remove(proposal)
             self._store.ledger.add("deny", {"proposal": proposal, "rule": "owner"})
@@ -201,7 +185,7 @@ class Inbox:
         found: Counter[str] = Counter()
         for record in self._store.ledger.records(kinds=("recall",)) if self._store.begun else ():
             for hit in record.fields.get("hits", ()):
-                if f"{FOLDER}/" in str(hit.get("path")):
+                if f"{UNREVIEWED}/" in str(hit.get("path")):
                     found.update(set(hit.get("lines", ())))
         return found
 
@@ -210,7 +194,7 @@ class Inbox:
     ) -> tuple[Receipt, ...]:
         """Moves unreviewed entries to where they were meant to go; `text` is what the owner made of one. With the folder of
         a `layer`, whose it is decides, and nothing else is there for them. Raises NoSuchProposal before anything is written."""
-        groups: dict[tuple[str | None, frozenset[Origin], Scope | None], list[Noted]] = {}
+        groups: dict[object, list[Noted]] = {}  # by where they came from
         chosen = self._named(names, layer)
         if text is not None and (len(chosen) != 1 or not text.strip()):
             raise BadArguments("one entry at a time is edited, and something of it must be left")
@@ -288,16 +272,12 @@ class Inbox:
         if len(proposal.changes) != 1 or proposal.call is not None or proposal.forget is not None:
             return None
         change, row_of = proposal.changes[0], self._layout.row_of
-        verdict = Verdict(answer=Answer.ASK, rule=proposal.rule, reason=proposal.why)
         to_row = row_of(change.to) if change.to else None
-        return suggest_rule(change, verdict, row=row_of(change.path), findings=proposal.findings, to_row=to_row)
+        return suggest_rule(change, row=row_of(change.path), findings=proposal.findings, to_row=to_row)
 
     def _take_off(self, proposal: str) -> None:
-        try:
-            with self._store.lock():
-                self._kept.remove(proposal)
-        except HomeError:
-            pass  # it is carried out, and the ledger knows; approving it again does nothing
+        with suppress(HomeError), self._store.lock():  # it is carried out, and the ledger knows; again, it does nothing
+            self._kept.remove(proposal)
 
     def _rebased(self, change: Change, base: str | None) -> Change:
         """A proposed text carried over to what stands there now. Raises StaleWrite where the two do not go together."""

@@ -257,7 +257,8 @@ class Past:
             texts[path.key] = (path, now, rest if rest.strip() else None)
             return
         old = None if edit.base is None else self._image(intent, path, edit.base)
-        new = held if self._keyed(held) == edit.digest else self._image(intent, path, edit.digest)
+        is_new = held is not None and self.store.key.of(held) == edit.digest
+        new = held if is_new else self._image(intent, path, edit.digest)
         texts[path.key] = (path, now, _taken_back(path, old, new, held))
 
     def _held(
@@ -310,9 +311,6 @@ class Past:
             place = next((n for n, found in enumerate(line) if change in (found.batch or "").split()), len(line))
             self._looked_up = (head, change, tuple(found.id for found in line[place : place + 2]))
         return self._looked_up[2]
-
-    def _keyed(self, text: str | None) -> str | None:
-        return None if text is None else self.store.key.of(text)
 
     def restore(self, path: str | DocPath, *, at: str, base: str | None = None) -> Receipt:
         """Writes a document as it stood in a revision, or at the end of a day or moment. `base` is the digest of what it

@@ -250,7 +250,9 @@ def edited(text: str, key: str, value: str | float | bool | Sequence[str] | None
     """A file's text with another value for a key; None takes the key out. The key `gate.rule` takes a rule as TOML, which
     comes before all others; `gate.rule:ID` without a value takes one out. Raises BadConfig where that cannot be done."""
     if key == _RULE:
-        return _with_rule(text, str(value))
+        at = re.search(r"^\[\[gate\.rule\]\]", text, re.MULTILINE)
+        before, after = (text[: at.start()], text[at.start() :]) if at else (text.rstrip("\n") + "\n\n", "")
+        return before + str(value).rstrip("\n") + "\n" + ("\n" if after else "") + after
     if key.startswith(f"{_RULE}:"):
         return _without_rule(text, key.partition(":")[2])
     section, _, name = key.rpartition(".")
@@ -269,12 +271,6 @@ def edited(text: str, key: str, value: str | float | bool | Sequence[str] | None
     olds = [n for n in range(first, last) if re.match(rf"\s*{name}\s*=", lines[n])]
     ways = [(old, end) for old in olds for end in range(old + 1, last + 1)] or [(last, last)]
     return _meant(("".join([*lines[:old], *line, *lines[end:]]) for old, end in ways), table)
-
-
-def _with_rule(text: str, rule: str) -> str:
-    at = re.search(r"^\[\[gate\.rule\]\]", text, re.MULTILINE)
-    before, after = (text[: at.start()], text[at.start() :]) if at else (text.rstrip("\n") + "\n\n", "")
-    return before + rule.rstrip("\n") + "\n" + ("\n" if after else "") + after
 
 
 def _without_rule(text: str, id: str) -> str:

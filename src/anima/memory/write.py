@@ -20,9 +20,22 @@ from anima.gate import judge
 from anima.gate.rules import GatePolicy, Situation, said, untrusted
 from anima.gate.scan import scan_text
 from anima.layout.listener import layer_at
-from anima.memory import FIRST, Proposal, Proposals, WaitingCalls, content_of
+from anima.memory import (
+    FIRST,
+    MOST_NOTED,
+    MOST_NOTED_OF_GUEST,
+    MOST_NOTED_OF_SESSION,
+    UNREVIEWED,
+    Proposal,
+    Proposals,
+    Unreviewed,
+    WaitingCalls,
+    content_of,
+    drawn,
+    layer_folder,
+    noted,
+)
 from anima.memory.forgotten import ForgottenList
-from anima.memory.unreviewed import FOLDER, MOST, MOST_OF_GUEST, MOST_OF_SESSION, Unreviewed, drawn, layer_folder, noted
 from anima.model import (
     Actor,
     Answer,
@@ -64,7 +77,7 @@ class Writer:
         self.site, self.store, self.layout, self.clock = site, site.store, site.layout, site.clock
         self.policy = GatePolicy.of(site.config.gate, site.layout.dialect)
         self.proposals, self.forgotten, self.unreviewed = proposals, forgotten, Unreviewed(site.store.documents)
-        self.calls = WaitingCalls(site, proposals)
+        self.calls = WaitingCalls(site.store, site.clock, proposals)
         self.watchers: list[Callable[[tuple[DocPath, ...]], None]] = []  # told which documents changed
 
     def submit(
@@ -208,7 +221,7 @@ class Writer:
         """Writes additions down where the owner reviews them; what waits there already is noted once."""
         now = self.site.now()
         waiting = self.unreviewed.all(layer_folder(layer))
-        place = DocPath.parse(f"{layer_folder(layer)}{FOLDER}/{now.date().isoformat()}.md")
+        place = DocPath.parse(f"{layer_folder(layer)}{UNREVIEWED}/{now.date().isoformat()}.md")
         entries = [noted(change, place, now, untrusted(change)) for change in changes]
         known = {entry.id for entry in waiting}
         found = {e.id: (e, change) for change, each in zip(changes, entries, strict=True) for e in each}
@@ -220,7 +233,11 @@ class Writer:
         theirs = {
             e.id for e in waiting if first.guest and (e.guest, e.scope) == (first.guest, first.scope)
         } | found.keys()
-        if len(waiting) + len(found) > MOST or len(own) > MOST_OF_SESSION or len(theirs) > MOST_OF_GUEST:
+        if (
+            len(waiting) + len(found) > MOST_NOTED
+            or len(own) > MOST_NOTED_OF_SESSION
+            or len(theirs) > MOST_NOTED_OF_GUEST
+        ):
             return self._full(changes, judged, "too much waits for the owner already")
         if new:
             whole = replace(

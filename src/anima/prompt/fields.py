@@ -94,7 +94,8 @@ _OWN = re.compile(
     r"[ \t]*[-+*][ \t]+(?P<bold>\*\*|__)(?P<label>[^:：*_=,\0]{1,40})(?:[:：](?P=bold)|(?P=bold)[:：])(?P<value>.*)"
 )
 _DECORATION = re.compile("[*_()（）\u2010-\u2015-]")
-_HIDDEN = "\0"  # stands for each character of a comment, so that offsets stay true
+_COMMENT = re.compile("<!(?=--).*?-->")  # `<!-->` opens and closes
+_HIDDEN = "\0"  # stands for a comment
 
 
 def _lines(text: str) -> Iterator[str]:
@@ -117,17 +118,13 @@ def _lines(text: str) -> Iterator[str]:
 
 def _hide_comments(shown: str, inside: bool) -> tuple[str, bool]:
     """The line with comments hidden, and whether one is still open at its end."""
-    if not inside and "<!--" not in shown:
-        return shown, False
-    pieces, at, seek = [], 0, 0
-    while at < len(shown):
-        found = shown.find("-->", seek) if inside else shown.find("<!--", at)
-        stop = len(shown) if found < 0 else found + 3 if inside else found
-        pieces.append(_HIDDEN * (stop - at) if inside else shown[at:stop])
-        if found >= 0:
-            inside, seek = not inside, stop + 2  # `<!-->` opens and closes
-        at = stop
-    return "".join(pieces), inside
+    if inside:
+        _, closing, shown = shown.partition("-->")
+        if not closing:
+            return _HIDDEN, True
+    head, ending, tail = shown.rpartition("-->")  # behind the last end none is closed any more
+    rest, opening, _ = tail.partition("<!--")
+    return _COMMENT.sub(_HIDDEN, head + ending) + rest + _HIDDEN * bool(opening), bool(opening)
 
 
 def _bullets(text: str) -> Iterator[tuple[str, str]]:

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from functools import cached_property, lru_cache, partial
+from types import ModuleType
 from typing import TYPE_CHECKING
 
 from anima.errors import BadPath, BadText, Damaged, HomeError, NoSuchDocument, printable
@@ -22,7 +23,7 @@ from anima.layout.listener import Listener, how_to_own, is_unreviewed, layer_at
 from anima.model import Actor, DocPath, Document, Runtime, Scope, Severity, fold
 from anima.prompt import Hook, Limits, Piece, Privacy, Prompt, compose
 from anima.prompt.fields import Subagent, declared, render
-from anima.prompt.identity import AgentIdentity, Decision, decide, wear
+from anima.prompt.identity import AgentIdentity, decide, not_worn
 from anima.site import Site
 from anima.text import may_hide
 from anima.text.markdown import Marks, View, front_matter, front_matter_end, lines_of, may_be_marked, sections
@@ -313,22 +314,21 @@ class _Gathering:
         visible, path = self._listener.scope in row.scopes, row.path
         if visible and self._prompts.has_alternate:
             decision = decide(self._prompts.identity.rule, self._now, self._prompts.site.dice)
-            path = self._worn(path, decision) if decision.worn else path
+            path = self._worn(path, decision.file) if decision.worn else path
         piece = self._document(row, path, visible)
         if not piece.problem:
             self.persona = path
         return piece
 
-    def _worn(self, path: str, decision: Decision) -> str:
-        wish = decision.file
+    def _worn(self, path: str, wish: str) -> str:
         if not self.privacy.may_place(DocPath.parse(wish)):
             self.notes.append(f"{wish} should be worn, but it is kept from this listener; {path} is worn instead.")
             return path
         own, other = self._document_or_none(path), self._document_or_none(wish)
-        worn = wear(decision, own.text if own else None, other.text if other else None)
-        self.notes += filter(None, [worn.warning])
-        self.privacy.alternate = worn.file == wish
-        return wish if worn.file == wish else path
+        why_not = not_worn(wish, own.text if own else None, other.text if other else None)
+        self.notes += filter(None, [why_not])
+        self.privacy.alternate = not why_not
+        return path if why_not else wish
 
     def _additional(self, row: Row, number: int) -> Piece:
         asked = self._config.prompt.additional[number]
@@ -478,13 +478,11 @@ def _revealed(piece: Piece) -> Piece:
     found = hidden(piece.text)  # a look at a part may have cut through an emoji
     if not found:
         return piece
-    from anima.gate.scan import reveal
-
     said = f"{len(found)} run{'s' if len(found) > 1 else ''} of hidden characters made visible"
     where = piece.path or piece.row.role
     return replace(
         piece,
-        text=reveal(piece.text),
+        text=_scan().reveal(piece.text),
         reason="; ".join(filter(None, [piece.reason, said])),
         notes=(f"{where}: hidden characters made visible, the first on line {found[0].line}",),
     )
@@ -492,12 +490,9 @@ def _revealed(piece: Piece) -> Piece:
 
 @lru_cache(maxsize=8192)
 def _is_dangerous(line: str) -> bool:
-    """Whether the scan sees danger in a line, secrets apart; it is imported only when there may be some."""
-    if not (suspicious(line) or hidden(line)):
-        return False
-    from anima.gate.scan import scan_text
-
-    return any(f.severity is Severity.DANGER and not f.kind.startswith("secret:") for f in scan_text(line))
+    """Whether the scan sees danger in a line, secrets apart."""
+    found = _scan().scan_text(line) if suspicious(line) or hidden(line) else ()
+    return any(f.severity is Severity.DANGER and not f.kind.startswith("secret:") for f in found)
 
 
 def _gives_orders(name: str) -> bool:
@@ -505,18 +500,20 @@ def _gives_orders(name: str) -> bool:
     name = name.partition("/")[2] or name
     if len(_WORDS.findall(name.rpartition(".")[0])) < _LEAST_ORDER and not (suspicious(name) or hidden(name)):
         return False
-    from anima.gate.scan import scan_text
-
-    return any(f.kind == "instruction" or f.severity is Severity.DANGER for f in scan_text(name.rpartition(".")[0]))
+    found = _scan().scan_text(name.rpartition(".")[0])
+    return any(f.kind == "instruction" or f.severity is Severity.DANGER for f in found)
 
 
 def hidden(text: str) -> tuple[Finding, ...]:
-    """What the scan sees of hidden text; the scan is imported only when there may be some."""
-    if not may_hide(text):
-        return ()
-    from anima.gate.scan import find_hidden
+    """What the scan sees of hidden text."""
+    return _scan().find_hidden(text) if may_hide(text) else ()
 
-    return find_hidden(text)
+
+def _scan() -> ModuleType:
+    """The scan, imported only when there may be something to see."""
+    from anima.gate import scan
+
+    return scan
 
 
 def suspicious(text: str) -> bool:

@@ -321,15 +321,6 @@ class Decision:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Worn:
-    """The soul that is worn. `text` is None where even SOUL.md is missing; `warning` says why a wish was not met."""
-
-    file: str
-    text: str | None
-    warning: str | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class WornSoul:
     """The soul that one conversation wore, as the ledger tells it."""
 
@@ -374,15 +365,12 @@ def decide(rule: PersonaRule, now: datetime, dice: Random) -> Decision:
     return Decision(worn=False, why="no", file=SOUL)
 
 
-def wear(decision: Decision, soul_text: str | None, alternate_text: str | None) -> Worn:
-    """The soul that is worn after a look at both files: None is a file that is missing."""
-    if not decision.worn:
-        return Worn(file=SOUL, text=soul_text)
-    name = printable(decision.file)
+def not_worn(file: str, soul_text: str | None, alternate_text: str | None) -> str:
+    """Why the alternate soul of this file cannot be worn, after a look at both files (None is one that is missing); "" where it
+    can."""
+    name = printable(file)
     if alternate_text is None or not alternate_text.replace("\ufeff", "").strip():
         what = "missing" if alternate_text is None else "empty"
-        return Worn(file=SOUL, text=soul_text, warning=f"{name} should be worn but is {what}; {SOUL} is worn instead.")
-    if soul_text is None:
-        # An alternate stands in for a soul. Without one we would show a text where nothing was to be shown.
-        return Worn(file=SOUL, text=None, warning=f"{name} should be worn, but there is no {SOUL} for it to replace.")
-    return Worn(file=decision.file, text=alternate_text)
+        return f"{name} should be worn but is {what}; {SOUL} is worn instead."
+    # An alternate stands in for a soul. Without one we would show a text where nothing was to be shown.
+    return "" if soul_text is not None else f"{name} should be worn, but there is no {SOUL} for it to replace."

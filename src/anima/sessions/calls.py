@@ -17,8 +17,8 @@ from anima.errors import BadArguments, BadPath, BadText, HomeError, NoSuchDocume
 from anima.gate.rules import is_danger, is_secret
 from anima.layout import Policy, skill_line
 from anima.layout.listener import Sight, folder_of, layer_at
+from anima.memory import layer_folder
 from anima.memory.past import Past
-from anima.memory.unreviewed import layer_folder
 from anima.memory.verbs import as_bullet, log_heading, log_line, remembered, replaced, replaced_in, twin_of
 from anima.model import Answer, Change, DocPath, Document, Kind, Origin, Receipt, Scope, digest_of, fold
 from anima.sessions.hand import Hand, found_in, quoted, told

@@ -61,8 +61,7 @@ def is_paraphrase(one: Sentence, other: Sentence, value: frozenset[str], rare: C
     theirs = (frozenset(other.tokens) - set(one.tokens)) | (subject(one) - set(other.tokens))
     if theirs & known.KIN or _looks_alike(one, other):
         return False
-    common = subject(one) & subject(other) & known.KIN
-    mine, yours = attributes(one, common), attributes(other, common)
+    mine, yours = _attributes_of(one, other)
     if mine and yours and not mine & yours:
         return False
     topic = (stems(one) & here) - value
@@ -157,8 +156,7 @@ def says_too(one: Sentence, other: Sentence) -> bool:
         return False
     if _negated(one) != _negated(other):
         return False
-    common = subject(one) & subject(other) & known.KIN
-    here, there = attributes(one, common), attributes(other, common)
+    here, there = _attributes_of(one, other)
     return not here or not there or bool(here & there)
 
 
@@ -169,14 +167,21 @@ def attributes(sentence: Sentence, apart: frozenset[str] = frozenset()) -> froze
     return frozenset(n for n, row in enumerate(known.SAME_ATTRIBUTE) if not row.isdisjoint(told))
 
 
-def _attributes_shared(one: Sentence, other: Sentence) -> bool:
+def _attributes_of(one: Sentence, other: Sentence) -> tuple[frozenset[int], frozenset[int]]:
+    """The attributes that each speaks of, apart from words for the same one that both are about."""
     common = subject(one) & subject(other) & known.KIN
-    return bool(attributes(one, common) & attributes(other, common))
+    return attributes(one, common), attributes(other, common)
+
+
+def _attributes_shared(one: Sentence, other: Sentence) -> bool:
+    mine, yours = _attributes_of(one, other)
+    return not mine.isdisjoint(yours)
 
 
 def _by_frame(old: Sentence, new: Sentence, together: bool, crowded: bool) -> Relation | None:
     """The same sentence but for one run of words behind what it is about."""
-    a, b = old.frame, _unchanged(new.frame)
+    a, b = old.frame, new.frame
+    b = b[1:] if len(b) > 2 and b[0] in known.CHANGES else b  # without a bare "moved;" or "changed:"
     front = shared_start(a, b)
     back = shared_start(a[front:][::-1], b[front:][::-1])
     gone, come = a[front : len(a) - back], b[front : len(b) - back]
@@ -185,9 +190,10 @@ def _by_frame(old: Sentence, new: Sentence, together: bool, crowded: bool) -> Re
     start, end = a[:front], a[len(a) - back :]
     if (frozenset(gone) ^ frozenset(come)) & ((known.KIN - old.names - new.names) | known.NAMING):
         return None  # of somebody else
-    if not 0 < old.label <= len(start) and _ends_before_thing(start) and _tied(gone) and _tied(come):
+    before_thing = bool(start) and start[-1] not in known.BE and start[-1] not in known.TIES  # else there is a value
+    if not 0 < old.label <= len(start) and before_thing and _tied(gone) and _tied(come):
         return None  # "moved | the demo to May" and "moved | the party to June": of something else
-    verbs = _verbs(start, old.names)
+    verbs = [word for n, word in enumerate(start) if n and word not in old.names and is_verb(word)]
     if not verbs and not _is_dense(start):
         return _by_topic(old, new, _Cut(start, end, gone, come), together, crowded)
     if old.adds or new.adds or _several(start, end, verbs) or (a[0] in known.ALWAYS and not new.changes):
@@ -202,11 +208,6 @@ def _by_frame(old: Sentence, new: Sentence, together: bool, crowded: bool) -> Re
         return Relation.REPLACES
     one_thing = not bare or (not crowded and verbs[-1] in known.BE)
     return Relation.REPLACES if one_thing and _alike(old, new, gone, come) else None
-
-
-def _ends_before_thing(start: tuple[str, ...]) -> bool:
-    """Whether what comes next can be a thing that is spoken of: behind "is" and "at" there is a value."""
-    return bool(start) and start[-1] not in known.BE and start[-1] not in known.TIES
 
 
 def _tied(words: tuple[str, ...]) -> int:
@@ -288,11 +289,6 @@ def _differs_before(sentence: Sentence, value: tuple[str, ...], other: Sentence,
     return any(word not in sentence.names and (word in known.BE or word in known.STATIVE) for word in value)
 
 
-def _unchanged(frame: tuple[str, ...]) -> tuple[str, ...]:
-    """A frame without a bare "moved;" or "changed:" at its head."""
-    return frame[1:] if len(frame) > 2 and frame[0] in known.CHANGES else frame
-
-
 def _same_slot(old: Sentence, verb: str, gone: tuple[str, ...], come: tuple[str, ...]) -> bool:
     """Whether two values hang on a verb in the same way: "works at …" and "works from …" are two things to say."""
     one, other = (word if word in known.TIES else "" for word in (gone[0], come[0]))
@@ -304,11 +300,6 @@ def _same_slot(old: Sentence, verb: str, gone: tuple[str, ...], come: tuple[str,
 def shared_start(a: Sequence[str], b: Sequence[str]) -> int:
     """How many of the first words, or letters, are the same."""
     return next((n for n, (one, other) in enumerate(zip(a, b, strict=False)) if one != other), min(len(a), len(b)))
-
-
-def _verbs(start: tuple[str, ...], names: frozenset[str]) -> list[str]:
-    """The verbs that the shared beginning says of somebody or something."""
-    return [word for n, word in enumerate(start) if n and word not in names and is_verb(word)]
 
 
 def _is_dense(start: tuple[str, ...]) -> bool:
@@ -367,8 +358,7 @@ def _says_otherwise(old: Sentence, new: Sentence, together: bool, crowded: bool)
     """A sentence of change about the same subject, and about the same attribute or the very value that was."""
     if not same_subject(old, new):
         return False
-    common = subject(old) & subject(new)
-    mine, yours = attributes(old, common & known.KIN), attributes(new, common & known.KIN)
+    common, (mine, yours) = subject(old) & subject(new), _attributes_of(old, new)
     if FOR_LIFE in mine or (mine and yours and not mine & yours):
         return False
     if _other_thing(old, new, common):

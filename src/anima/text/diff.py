@@ -28,14 +28,13 @@ def unified(old: str, new: str, *, before: str = "a", after: str = "b") -> str:
 
 def diff_of(changes: Sequence[Change], bases: Sequence[str | None]) -> str:
     """The exact unified diff of a batch of changes against the texts that stand there, None for nothing."""
-    return "".join(_diff_of_one(change, base) for change, base in zip(changes, bases, strict=True))
-
-
-def _diff_of_one(change: Change, base: str | None) -> str:
-    new, name = change.after(base), change.path.text
-    to = change.to.text if change.to else name
-    before, after = f"a/{name}" if base is not None else "/dev/null", f"b/{to}" if new is not None else "/dev/null"
-    return unified(base or "", new or "", before=before, after=after) or f"--- a/{name}\n+++ b/{to}\n"
+    drawn = ""
+    for change, base in zip(changes, bases, strict=True):
+        new, name = change.after(base), change.path.text
+        to = change.to.text if change.to else name
+        before, after = f"a/{name}" if base is not None else "/dev/null", f"b/{to}" if new is not None else "/dev/null"
+        drawn += unified(base or "", new or "", before=before, after=after) or f"--- a/{name}\n+++ b/{to}\n"
+    return drawn
 
 
 def merge(base: str, ours: str, theirs: str) -> str | None:

@@ -340,11 +340,12 @@ class _Outline:
     def _text(self, inner: str, start: int, end: int, true: bool, firm: bool, nested: bool) -> None:
         hashes, under = _HASHES.match(inner), _UNDERLINE.match(inner) if self._above else None
         if hashes:
-            self._add(len(hashes[0]), _heading_text(inner[hashes.end() :]), start, end, true, firm)
+            title = _heading_text(inner[hashes.end() :])
+            self.found.append(_Heading(len(hashes[0]), title, start, end, true, firm))
         elif under:
             true, firm = true and self._above_true, firm and self._above_firm
             raw = "".join(self._above).strip() if true else self._above_wish
-            self._add(1 if under[1] == "=" else 2, raw, self._above_at, end, true, firm)
+            self.found.append(_Heading(1 if under[1] == "=" else 2, raw, self._above_at, end, true, firm))
         if true if hashes or under else _NO_TEXT.match(inner):
             self._above = []
             return
@@ -356,9 +357,6 @@ class _Outline:
         self._above_firm &= firm and self._above_true and not inner.startswith("[")
         if _PRIVATE.search(inner):
             self._above_wish = inner.strip()
-
-    def _add(self, level: int, raw: str, start: int, end: int, true: bool, firm: bool) -> None:
-        self.found.append(_Heading(level, raw, start, end, true, firm))
 
     def _markup(self, line: str, inner: str) -> None:
         """Follows blocks of HTML, and comments that begin inside a line: nothing in them is a heading for certain."""

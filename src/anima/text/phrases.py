@@ -89,15 +89,10 @@ def _run(lines: Iterable[str], *, joined: bool) -> Flat:
 
 def _unmarked_lines(text: str) -> list[str]:
     """The lines, folded, without what sets them in; with marks where a word has a joint."""
-    walls = "\0" in text  # no text but bytes: what no text holds parts two things
-    return [_jointed(unmarked(_unescaped(line)), walls) for line in lines_of(text)]
-
-
-def _jointed(line: str, walls: bool) -> str:
-    line = _decoded(line)
-    if walls:
-        line = _CONTROL.sub("\ufffd", line)
-    return fold(_JOINTS.sub(lambda found: _SOFT if found[0] else _HUMP, line))
+    lines = [_decoded(unmarked(_unescaped(line))) for line in lines_of(text)]
+    if "\0" in text:  # no text but bytes: what no text holds parts two things
+        lines = [_CONTROL.sub("\ufffd", line) for line in lines]
+    return [fold(_JOINTS.sub(lambda found: _SOFT if found[0] else _HUMP, line)) for line in lines]
 
 
 def _decoded(text: str) -> str:
@@ -158,7 +153,7 @@ def atoms_of(jointed: str) -> list[Atom]:
     atoms: list[Atom] = []
     end = -1
     for found in _WORD.finditer(jointed):
-        if not _is_punctuation(found[0]):
+        if len(found[0]) > 1 or found[0].isalnum() or unicodedata.category(found[0])[0] != "P":
             gap = jointed[end : found.start()] if end >= 0 else " "
             joint = "" if not gap or gap.strip(_SOFT + _HUMP) else _SOFT if _SOFT in gap else _HUMP
             atoms.append(Atom(found[0], found.start(), joint))
@@ -189,10 +184,6 @@ def _letters(escapes: re.Match[str]) -> str:
 def words_of(text: str) -> list[str]:
     """The words of a text without its punctuation, folded: what a copy in other clothes shares."""
     return [word for word, _ in _joined(atoms_of(_run(_unmarked_lines(text), joined=False).text), _HUMP)]
-
-
-def _is_punctuation(word: str) -> bool:
-    return len(word) == 1 and not word.isalnum() and unicodedata.category(word)[0] == "P"
 
 
 def said_in(line: str) -> str:
@@ -240,7 +231,8 @@ class Wanted:
         for words in filter(None, map(words_of, self.phrases)):
             self._begun.setdefault(words[0], []).append(words)
         self._room = 2 * max(map(len, self.phrases), default=0)
-        self._signs = [_signs_of(plain) for plain, _ in self._plain]
+        # The words of each as bytes: all of them are in whatever holds it.
+        self._signs = [[each.word.encode() for each in atoms_of(p) if each.word.isalnum()] for p, _ in self._plain]
         self._loose = [_Loose(words, text) for text in self.texts if _can_be_loose(words := words_of(text))]
 
     def __bool__(self) -> bool:
@@ -337,11 +329,6 @@ def _begins(whole: Sequence[str], left: Sequence[str]) -> bool:
 
 _GAP = 400  # characters that may stand between two words of a phrase
 _OPEN_END = 4  # letters; a word of so many is also found with an ending, or as the end of a longer one
-
-
-def _signs_of(plain: str) -> list[bytes]:
-    """The words of a flat text as bytes: all of them are in whatever holds it."""
-    return [atom.word.encode() for atom in atoms_of(plain) if atom.word.isalnum()]
 
 
 def _can_be_loose(words: Sequence[str]) -> bool:

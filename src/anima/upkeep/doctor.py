@@ -28,8 +28,7 @@ from anima.layout import skill_line
 from anima.layout.trust import Register, UserFiles, place_of
 from anima.layout.trust import folder as user_folder
 from anima.ledger import Key
-from anima.memory import FOLDER as PENDING
-from anima.memory import Proposals
+from anima.memory import PENDING, Proposals
 from anima.memory.forgotten import FILE as FORGOTTEN
 from anima.memory.forgotten import ForgottenList
 from anima.model import Checked, Deed, DocPath, Level, Remark, Scope, is_address

@@ -100,7 +100,9 @@ def _readings(run: str, alphabet: list[str]) -> Iterator[str | None]:
     for separator in alphabet if len(alphabet) == 3 else []:
         zero, one = (c for c in alphabet if c != separator)
         for bits in _both_ways(run, zero, one):
-            yield _from_groups(bits.split(separator))
+            groups = bits.split(separator)
+            if all(len(group) <= 20 for group in groups):
+                yield "".join(chr(int(group, 2)) for group in groups if group)
             yield from _from_widths(bits.replace(separator, ""))
     if len(alphabet) == 2:
         for bits in _both_ways(run, *alphabet):
@@ -122,12 +124,6 @@ def _from_binary(bits: str, width: int, *, reverse: bool = False) -> str | None:
     groups = [bits[at : at + width] for at in range(0, len(bits) - width + 1, width)]
     values = [int(group[::-1] if reverse else group, 2) for group in groups]
     return _words_of(bytes(values)) if width == 8 else "".join(map(chr, values)) if values else None
-
-
-def _from_groups(groups: list[str]) -> str | None:
-    if any(len(group) > 20 for group in groups):
-        return None
-    return "".join(chr(int(group, 2)) for group in groups if group)
 
 
 def from_base64(token: str) -> str | None:
