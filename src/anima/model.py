@@ -217,9 +217,9 @@ def _check_path(raw: str, text: str, forbidden: frozenset[str]) -> None:
             raise BadPath(raw, f"each part of a path has at most {MAX_SEGMENT_BYTES} bytes")
 
 
-def digest_of(text: str) -> str:
-    """The digest of a document's text, which serves as its version and as the ETag of the faces."""
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+def digest_of(text: str | None) -> str:
+    """The digest of a document's text, which serves as its version and as the ETag of the faces; "" where nothing stands."""
+    return "" if text is None else hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -337,7 +337,7 @@ class Change:
 
     def check_base(self, now: str | None) -> None:
         """Raises StaleWrite when another text stands there than was read, NoSuchDocument when what should go is gone."""
-        if self.base is not None and self.base != (digest_of(now) if now is not None else ""):
+        if self.base is not None and self.base != digest_of(now):
             raise StaleWrite(self.path.text, theirs=now, ours=self.after(now))
         if self.kind in (Kind.DELETE, Kind.MOVE) and now is None:
             raise NoSuchDocument(self.path.text)

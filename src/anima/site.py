@@ -15,7 +15,7 @@ from datetime import date, datetime, tzinfo
 from typing import Protocol
 
 from anima.config import AgentConfig, Config, timezone
-from anima.errors import BadArguments, HomeError
+from anima.errors import BadArguments, HomeError, NoSuchDocument
 from anima.layout import Layout, Policy, Row
 from anima.layout.dialects import DIALECTS, Detection, detect, layout_for
 from anima.layout.listener import Listener, group_layer, layer_of, person_of
@@ -81,6 +81,13 @@ class Site:
 
     def today(self, listener: Listener | None = None) -> date:
         return self.now(listener).date()
+
+    def text_of(self, path: DocPath) -> str | None:
+        """The text of a document; None where there is none."""
+        try:
+            return self.store.documents.read(path).text
+        except NoSuchDocument:
+            return None
 
     def zone(self, listener: Listener | None = None) -> tzinfo | None:
         """The timezone: the configuration's, else the listener's USER.md's, else the owner's; None is the system's."""

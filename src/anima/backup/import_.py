@@ -45,7 +45,6 @@ from anima.errors import (
     BadPath,
     BadText,
     NewerFormat,
-    NoSuchDocument,
     NotFound,
     Refused,
     printable,
@@ -360,18 +359,14 @@ class _Arriving:
             self._note("forgotten", (path.text, lines))
             if not text.strip():
                 return
-        try:
-            now = self.site.store.documents.read(path).text
-        except NoSuchDocument:
-            now = None
+        now = self.site.text_of(path)
         if now == text or (self.aside and name_of(path, None, text) in self._waiting):
             self._note("present", path.text)
         elif now is None or self.replacing:
             self.site.store.check_writable(path)  # raises Refused for what is not ours to write
             if self.aside and not is_unreviewed(self.site.layout, path):
                 path = DocPath.parse(f"{self.aside}/{path.text}")
-            base = "" if now is None else digest_of(now)
-            change = owners(path, Kind.WRITE, text, base=base, reason="import")
+            change = owners(path, Kind.WRITE, text, base=digest_of(now), reason="import")
             # It is the owner's own decision, so what the scan sees does not stop it; but it is said, before and after.
             for found in scan_added(now, change):
                 if found.severity >= Severity.WARN:

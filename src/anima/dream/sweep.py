@@ -34,7 +34,7 @@ from anima.dream.material import (
     preset_of,
 )
 from anima.dream.plan import key_of, plan_sweep
-from anima.errors import Damaged, HomeBusy, HomeError, NoSuchDocument, StaleWrite
+from anima.errors import Damaged, HomeBusy, HomeError, StaleWrite
 from anima.ledger import Record
 from anima.memory.write import Writer
 from anima.model import UNTRUSTED, Actor, Change, Complete, DocPath, Kind, Nights, Origin, Receipt, Scope, digest_of
@@ -167,7 +167,7 @@ class Dreams:
 
     def diary(self) -> str:
         """What is told of all sweeps, newest last; "" before the first."""
-        return self._text(self.diary_path) or ""
+        return self._site.text_of(self.diary_path) or ""
 
     @property
     def diary_path(self) -> DocPath:
@@ -175,7 +175,7 @@ class Dreams:
 
     def kept(self) -> list[Held]:
         """The lines of MEMORY.md that dreams wrote, in their order."""
-        text = self._text(self._memory) if self._store.begun else None
+        text = self._site.text_of(self._memory) if self._store.begun else None
         return [held for held in self._held(text, Tallies()) if held.machine] if text else []
 
     def nights(self) -> Nights:
@@ -235,7 +235,7 @@ class Dreams:
                 for record in self._store.ledger.records(0, kinds=("recall",)):
                     if str(record.fields.get("day", "")) >= since.isoformat():
                         tallies.fold(record)
-            before, clock = self._text(self._memory), self._site.clock()
+            before, clock = self._site.text_of(self._memory), self._site.clock()
             now, today = moment or (clock.astimezone(UTC), clock.astimezone(self._zone()).date())
             notes, known = tuple(self._notes(tallies)), self._marks.promoted
             keys = {key_of(note.text) for note in notes if note.tally} if known else ()
@@ -380,7 +380,7 @@ class Dreams:
             self._catch_up()
             if self._marks.last != draft.began:
                 return Sweep(status="busy", plan=made, said="another sweep ended in the meantime; nothing was written")
-            if self._text(self._memory) != draft.before:
+            if self._site.text_of(self._memory) != draft.before:
                 return None
             fields, diff = self._fields(draft), self._diff([*changes, *bank])
             receipts = self._submitted(changes, bank, fields, draft.began) if changes or bank else ()
@@ -433,12 +433,11 @@ class Dreams:
             if text
         ]
         if made.memory is not None:
-            base = "" if draft.before is None else digest_of(draft.before)
-            changes.insert(0, replace(own, kind=Kind.WRITE, text=made.memory, base=base))
+            changes.insert(0, replace(own, kind=Kind.WRITE, text=made.memory, base=digest_of(draft.before)))
         return changes
 
     def _diff(self, changes: list[Change]) -> str:
-        return diff_of(changes, [self._text(change.path) for change in changes]) if changes else ""
+        return diff_of(changes, [self._site.text_of(change.path) for change in changes]) if changes else ""
 
     def _fields(self, draft: _Draft) -> dict[str, object]:
         """What the mark says of a sweep, but for what became of it."""
@@ -505,7 +504,7 @@ class Dreams:
         return self._store.key.of(f"{key_of(wish.held.fact)}\n{key_of(wish.by.text)}")
 
     def _propose(self, wish: Retirement) -> str | None:
-        text = self._text(self._memory)
+        text = self._site.text_of(self._memory)
         lines = lines_of(text or "")
         place = next((n for n, line in enumerate(lines) if line.rstrip("\r\n") == wish.held.raw), None)
         if text is None or place is None or self._doubt(wish.by):
@@ -521,12 +520,6 @@ class Dreams:
             reason="a newer note says otherwise",
         )
         return self._writer().propose([change], rule=OWNERS_LINE, reason=WHY_ASKED)[0].proposal
-
-    def _text(self, path: DocPath) -> str | None:
-        try:
-            return self._store.documents.read(path).text
-        except NoSuchDocument:
-            return None
 
 
 def unsafe(text: str) -> str | None:

@@ -80,11 +80,23 @@ def _mark(text: str) -> str:
 def is_broken(file: Path) -> bool:
     """Whether a file of the user's configuration is there and holds no JSON object."""
     try:
-        return not isinstance(json.loads(file.read_text(encoding="utf-8")), dict)
-    except OSError:
+        return _read(file, file.name) is None
+    except (OSError, NewerFormat):
         return False
+
+
+def _read(file: Path, what: str) -> dict[str, Any] | None:
+    """The JSON object in a file; empty when there is none, None when it is damaged. Raises OSError when it may not be read."""
+    try:
+        found = json.loads(file.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
     except (ValueError, RecursionError):
-        return True
+        return None
+    if not isinstance(found, dict):
+        return None
+    refuse_newer(what, found.pop("format", 1), FORMAT)
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,17 +164,7 @@ class Register:
             ) from None
 
     def _load(self) -> dict[str, Any] | None:
-        """The list; empty when there is none, None when it is damaged. Raises OSError when it may not be read."""
-        try:
-            found = json.loads(self.file.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            return {}
-        except (ValueError, RecursionError):
-            return None
-        if not isinstance(found, dict):
-            return None
-        refuse_newer("your list of homes", found.get("format", 1), FORMAT)
-        return found
+        return _read(self.file, "your list of homes")
 
 
 @contextmanager
@@ -224,8 +226,9 @@ class ReadOutside:
     def of(self, mark: str) -> frozenset[Origin]:
         """What came in with a credential; where that cannot be read, the worst is assumed."""
         try:
-            return frozenset(map(Origin, self._load().get(mark, ())))
-        except (OSError, ValueError, TypeError, AttributeError, RecursionError):
+            held = self._load()
+            return UNTRUSTED if held is None else frozenset(map(Origin, held.get(mark, ())))
+        except (OSError, ValueError, TypeError):
             return UNTRUSTED
 
     def add(self, mark: str, origins: frozenset[Origin]) -> None:
@@ -238,20 +241,15 @@ class ReadOutside:
         gone = set(marks)
         self._change(lambda held: {mark: read for mark, read in held.items() if mark not in gone})
 
-    def _load(self) -> dict[str, Any]:
-        try:
-            held = json.loads(self._file.read_text(encoding="utf-8"))
-        except FileNotFoundError:
-            return {}
-        refuse_newer("what your agents have read (read.json)", held.pop("format", 1), FORMAT)
-        return dict(held)
+    def _load(self) -> dict[str, Any] | None:
+        return _read(self._file, "what your agents have read (read.json)")
 
     def _change(self, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
         try:
             with _locked(self._file.with_name(".read.lock")):
-                if is_broken(self._file):
+                if (held := self._load()) is None:
                     raise Damaged("what was read cannot be told: read.json is damaged", hint="move it out of the way")
-                _save(self._file, change(self._load()))
+                _save(self._file, change(held))
         except OSError as error:
             said = f"what was read cannot be kept ({os.strerror(error.errno or 0)})"
             raise Damaged(said, hint="set ANIMA_CONFIG to a folder you can write") from None

@@ -13,14 +13,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from anima.errors import BadArguments, Damaged, HomeError, NoSuchProposal, StaleWrite, printable
 from anima.gate.rules import Situation, file_policy
 from anima.layout import Policy
 from anima.memory import UNREVIEWED, Noted, Proposal, without
 from anima.memory.verbs import apart, remembered
-from anima.memory.write import Writer, owners
+from anima.memory.write import Writer, becoming
 from anima.model import Actor, Answer, Change, DocPath, Finding, Kind, Origin, Receipt, Severity, digest_of, fold
 from anima.site import Site
 from anima.text.diff import merge
@@ -202,22 +202,9 @@ class Inbox:
             groups.setdefault((entry.session, entry.origins, entry.scope), []).append(entry)
         receipts: list[Receipt] = []
         for entries in groups.values():
-            texts = self._kept_texts(entries, text)
-            first = entries[0]
-            changes = [
-                Change(
-                    path=path,
-                    kind=Kind.WRITE if text is not None else Kind.DELETE,
-                    text=text or "",
-                    base=digest_of(before) if before is not None else "",
-                    actor=Actor.AGENT,
-                    origin=Origin.AGENT,
-                    session=first.session,
-                    scope=first.scope,
-                    taint=first.origins,
-                )
-                for path, before, text in texts
-            ]
+            by: dict[str, Any] = {"session": entries[0].session, "scope": entries[0].scope, "taint": entries[0].origins}
+            by |= {"actor": Actor.AGENT, "origin": Origin.AGENT}
+            changes = [becoming(path, now, then, **by) for path, now, then in self._kept_texts(entries, text)]
             receipts += self._writer.submit(changes, situation=Situation(approver=approver), what="keep")
         return tuple(receipts)
 
@@ -226,13 +213,13 @@ class Inbox:
         texts: dict[str, tuple[DocPath, str | None, str | None]] = {}
         for entry in entries:
             path = entry.to
-            before, now = texts[path.key][1:] if path.key in texts else (self._writer.text_of(path),) * 2
+            before, now = texts[path.key][1:] if path.key in texts else (self._writer.site.text_of(path),) * 2
             texts[path.key] = (path, before, self._with(entry if other is None else replace(entry, text=other), now))
         return [*texts.values(), *self._without(entries)]
 
     def _without(self, entries: Sequence[Noted]) -> Iterator[tuple[DocPath, str | None, str | None]]:
         for place in dict.fromkeys(entry.place for entry in entries):
-            text = self._writer.text_of(place) or ""
+            text = self._writer.site.text_of(place) or ""
             is_whole = any(entry.is_whole for entry in entries if entry.place == place)
             yield place, text, None if is_whole else without(text, place, [entry.id for entry in entries])
 
@@ -251,11 +238,7 @@ class Inbox:
 
     def drop(self, *names: str, layer: str | None = None) -> tuple[Receipt, ...]:
         """Takes unreviewed entries away. Raises NoSuchProposal before anything is written."""
-        entries = self._named(names, layer)
-        changes = [
-            owners(place, Kind.DELETE if text is None else Kind.WRITE, text or "", base=digest_of(before or ""))
-            for place, before, text in self._without(entries)
-        ]
+        changes = [becoming(*each) for each in self._without(self._named(names, layer))]
         return self._writer.submit(changes, what="drop") if changes else ()
 
     def _named(self, names: Sequence[str], layer: str | None) -> list[Noted]:
@@ -281,16 +264,15 @@ class Inbox:
 
     def _rebased(self, change: Change, base: str | None) -> Change:
         """A proposed text carried over to what stands there now. Raises StaleWrite where the two do not go together."""
-        now = self._writer.text_of(change.path)
+        now = self._writer.site.text_of(change.path)
         if change.kind is Kind.APPEND:
             before = opening_for(now or "")  # the last section may have been marked since
             is_apart = not before or change.text.startswith(before)
             return replace(change, base=None, text=change.text if is_apart else before + change.text)
-        digest = "" if now is None else digest_of(now)
         if now == base:
-            return replace(change, base=digest)
+            return replace(change, base=digest_of(now))
         if change.kind is Kind.WRITE and base is not None and now is not None:
             merged = merge(base, now, change.text)
             if merged is not None:
-                return replace(change, text=merged, base=digest)
+                return replace(change, text=merged, base=digest_of(now))
         raise StaleWrite(change.path.text, theirs=now, ours=change.after(base))

@@ -17,7 +17,7 @@ from anima.errors import BadArguments, NoSuchRevision, StaleWrite
 from anima.ledger import Edit, Intent, Record
 from anima.ledger.views import OWNERS, Fault, Source, Verification, verify
 from anima.memory import content_of
-from anima.memory.write import Writer
+from anima.memory.write import Writer, becoming
 from anima.model import Actor, Change, DocPath, Document, Kind, Origin, Receipt, digest_of
 from anima.site import Site
 from anima.store import History, Revision
@@ -210,7 +210,7 @@ class Past:
     def show_undo(self, *, change: str | None = None, session: str | None = None) -> TakingBack:
         """What would be taken back, for eyes. Nothing is written."""
         chosen, wanted = self.plan_undo(change=change, session=session)
-        diff = diff_of(wanted, [self.writer.text_of(each.path) for each in wanted])
+        diff = diff_of(wanted, [self.writer.site.text_of(each.path) for each in wanted])
         return TakingBack(ids=tuple(i.id for i in chosen), files=len(wanted), diff=diff, content=content_of(wanted))
 
     def plan_undo(self, *, change: str | None = None, session: str | None = None) -> tuple[list[Intent], list[Change]]:
@@ -221,7 +221,7 @@ class Past:
         for intent in chosen:
             for edit in reversed(intent.edits):
                 self._reverse(edit, intent, texts)
-        return chosen, [self._change(*found) for found in texts.values() if found[1] != found[2]]
+        return chosen, [becoming(*found) for found in texts.values() if found[1] != found[2]]
 
     def _chosen(self, change: str | None, session: str | None) -> list[Intent]:
         """The changes to take back, newest first. One that was taken back already is not taken back twice."""
@@ -267,7 +267,7 @@ class Past:
         """(text on disk, text as wanted so far)."""
         if path.key in texts:
             return texts[path.key][1], texts[path.key][2]
-        text = self.writer.text_of(path)
+        text = self.writer.site.text_of(path)
         return text, text
 
     def _without(self, text: str, edit: Edit) -> str:
@@ -327,11 +327,10 @@ class Past:
         text = self._shown(history, revision, path)
         if text is None:
             raise NoSuchRevision(f"{path} was not there at {at}")
-        now = self.writer.text_of(path)
-        if base is not None and base != (digest_of(now) if now is not None else ""):
+        now = self.writer.site.text_of(path)
+        if base is not None and base != digest_of(now):
             raise StaleWrite(path.text, theirs=now, ours=text)
-        change = self._change(path, now, text)
-        return self.writer.submit([change], what="restore", of=revision[:12])[0]
+        return self.writer.submit([becoming(path, now, text)], what="restore", of=revision[:12])[0]
 
     def text_at(self, path: DocPath, revision: str) -> str | None:
         """A document as a revision holds it; None when it was not there, or there is no history."""
@@ -349,11 +348,6 @@ class Past:
                 begun[str(record.fields.get("id"))] = (Intent.from_record(record), record)
             elif found := begun.pop(str(record.fields.get("id")), None):
                 yield found
-
-    def _change(self, path: DocPath, now: str | None, wanted: str | None) -> Change:
-        kind = Kind.DELETE if wanted is None else Kind.WRITE
-        base = "" if now is None else digest_of(now)
-        return Change(path=path, kind=kind, text=wanted or "", base=base, actor=Actor.OWNER, origin=Origin.OWNER)
 
     def _spelt(self, path: DocPath) -> str:
         return self.store.documents.actual(path) or path.text

@@ -46,20 +46,19 @@ MOST_FACT = 4_000  # characters; whoever has more to say has a document
 
 def remember(writer: Writer, fact: str, *, section: str | None, reason: str) -> Receipt:
     path = DocPath.parse(writer.site.layout.curated)
-    text = writer.text_of(path)
+    text = writer.site.text_of(path)
     if twin := twin_of(text or "", fact):
         said = f"{path} line {twin.line} says so already: {twin.text}"
         return Receipt(status="refused", path=path, rule="duplicate", reason=said)
-    base = digest_of(text) if text is not None else ""
     page = remembered(text or "", fact, section=section)
-    change = owners(path, Kind.WRITE, page.text, base=base, reason=reason)
+    change = owners(path, Kind.WRITE, page.text, base=digest_of(text), reason=reason)
     return writer.submit([replace(change, under=page.section)])[0]
 
 
 def note(writer: Writer, content: str, *, reason: str) -> Receipt:
     now = writer.site.now()
     path = writer.site.layout.daily_path(now.date())
-    text = writer.text_of(path)
+    text = writer.site.text_of(path)
     before = opening_for(text) if text is not None else ""
     change = owners(path, Kind.APPEND, before + log_line(content, now), reason=reason)
     return writer.submit([replace(change, opening=log_heading(now))], what="note")[0]
@@ -93,13 +92,13 @@ def configure(writer: Writer, key: str, value: str | float | bool | Sequence[str
     """Changes one thing in anima.toml, for the owner alone: no tool reaches this. The new text is read as an opening would
     read it before it is written, and then holds. Raises BadConfig."""
     path, site = DocPath.parse(FILE), writer.site
-    text, held = writer.text_of(path), site.config
+    text, held = writer.site.text_of(path), site.config
     if not held.trusted:
         raise Refused("nobody trusts this folder's anima.toml yet", rule="trust", hint="anima trust-home")
     new = edited(text or "", key, value)
     flags = {key: held.value(key) for key, source in held.sources.items() if source == "flag"}
     config = load(new, env=site.env, flags=flags, trusted=True, own=site.register.owners_file(OWN_FILE))
-    wish = owners(path, Kind.WRITE, new, base="" if text is None else digest_of(text))
+    wish = owners(path, Kind.WRITE, new, base=digest_of(text))
     [receipt] = writer.carry_out((wish,), said(Answer.ALLOW, "owner"), (), what="settings")
     site.adopt(config)
     writer.policy = GatePolicy.of(config.gate, site.layout.dialect)

@@ -15,7 +15,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from anima.errors import BadArguments, BadText, HomeError, NoSuchDocument
+from anima.errors import BadArguments, BadText, HomeError
 from anima.gate import judge
 from anima.gate.rules import GatePolicy, Situation, said, untrusted
 from anima.gate.scan import scan_text
@@ -115,7 +115,7 @@ class Writer:
     def _standing(self, change: Change, situation: Situation) -> str | None:
         """What stands there. To whoever does not see it whole no error tells of it."""
         try:
-            return self.text_of(change.path)
+            return self.site.text_of(change.path)
         except HomeError:
             if situation.submitted is None:
                 raise
@@ -145,7 +145,7 @@ class Writer:
     def propose(self, changes: Sequence[Change], *, rule: str, reason: str) -> tuple[Receipt, ...]:
         """Puts a batch before the owner, whatever the gate would allow; what it denies is refused all the same."""
         changes = tuple(_checked(change) for change in changes)
-        judged = self.judge(changes, tuple(self.text_of(change.path) for change in changes), OWNER_AT_HAND)
+        judged = self.judge(changes, tuple(self.site.text_of(change.path) for change in changes), OWNER_AT_HAND)
         if judged.verdict.answer is Answer.DENY:
             return self._refused(changes, judged)
         asks = judged._replace(verdict=Verdict(answer=Answer.ASK, rule=rule, reason=reason))
@@ -162,7 +162,7 @@ class Writer:
                 change, base = replace(change, text=situation.submitted, base=None), None
             before = ""
             if situation.submitted is None and change.kind is Kind.APPEND:  # an order may be told in two parts
-                before = "".join(lines_of((self.text_of(change.path) or "")[-TAIL:])[-TAIL_LINES:])
+                before = "".join(lines_of((self.site.text_of(change.path) or "")[-TAIL:])[-TAIL_LINES:])
             own = (
                 *scan_added(base, change, before=before),
                 *self._named(change, situation),
@@ -341,7 +341,7 @@ class Writer:
         held[change.path.key] = (change, base)
         ritual = self._ritual()
         if ritual and any(self.layout.row_of(each.path).role == "identity" for each, _ in held.values()):
-            text = self.text_of(ritual)
+            text = self.site.text_of(ritual)
             gone = replace(change, path=ritual, kind=Kind.DELETE, text="", base=digest_of(text or ""), reason="")
             held[ritual.key] = (gone, text)
         order = sorted(held.values(), key=lambda each: (*WHO, "bootstrap").index(self.layout.row_of(each[0].path).role))
@@ -385,18 +385,12 @@ class Writer:
         base = None
         if change.kind is Kind.WRITE and not change.added:
             with suppress(HomeError):
-                base = self.text_of(change.path)
+                base = self.site.text_of(change.path)
         if len(change.text) > _LONG and base is not None:
             return ""
         new = _added(base, replace(change, text=(change.added or change.text)[:_LONG]))
         lines = (STAMP.sub("", bullet_text(line)) for _, line in new if heading_of(line) is None)
         return next((line for line in lines if line.strip()), "")[:_SAID]
-
-    def text_of(self, path: DocPath) -> str | None:
-        try:
-            return self.store.documents.read(path).text
-        except NoSuchDocument:
-            return None
 
 
 def _checked(change: Change) -> Change:
@@ -488,4 +482,10 @@ def owners(
     )
 
 
-__all__ = ["OWNER_AT_HAND", "Writer", "owners", "scan_added"]
+def becoming(path: DocPath, now: str | None, wanted: str | None, **by: Any) -> Change:
+    """The change that makes of what stands there now what is wanted, None for nothing: the owner's, unless `by` says whose."""
+    kind = Kind.DELETE if wanted is None else Kind.WRITE
+    return replace(owners(path, kind, wanted or "", base=digest_of(now)), **by)
+
+
+__all__ = ["OWNER_AT_HAND", "Writer", "becoming", "owners", "scan_added"]

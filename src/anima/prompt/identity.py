@@ -277,21 +277,11 @@ class PersonaRule:
     duration: timedelta | None = None
 
     def __post_init__(self) -> None:
-        try:
-            is_markdown = DocPath.parse(self.file).is_markdown
-        except BadPath as error:
-            raise BadConfig(str(error), where="persona.file") from None
-        if not is_markdown:
+        if not DocPath.parse(self.file).is_markdown:
             raise BadConfig(f"{printable(self.file)} is not a Markdown file", where="persona.file")
-        if not 0 <= self.chance <= 1:
-            raise BadConfig(f"a chance is a number from 0 to 1, not {self.chance}", where="persona.chance")
-        if self.at is not None and self.at.tzinfo is not None:
-            raise BadConfig("the hour is in the user's timezone and names none itself", where="persona.at")
         if (self.at is None) != (self.duration is None):
             given, lacking = ("at", "duration") if self.duration is None else ("duration", "at")
             raise BadConfig(f"a window needs persona.{lacking} too", where=f"persona.{given}")
-        if self.duration is not None and self.duration <= timedelta(0):
-            raise BadConfig("a window must last longer than nothing", where="persona.duration")
 
     def holds(self, clock: time) -> bool:
         """Whether the daily window is open at this hour."""

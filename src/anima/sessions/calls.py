@@ -254,7 +254,7 @@ class Calling:
         matter = f"name: {name}\ndescription: {json.dumps(about, ensure_ascii=False)}"
         text = f"---\n{matter}\n---\n\n{body.strip()}\n"
         with self._hand.at_work():
-            change = self._hand.wish(path, Kind.WRITE, text, base=_digest(self._text(path)))
+            change = self._hand.wish(path, Kind.WRITE, text, base=digest_of(self._text(path)))
             return _answer(self._hand.submit(replace(change, reason="a draft of a skill"), submitted=text))
 
     def _memory_tree(self, *, path: str, depth: int) -> dict[str, Any]:
@@ -464,7 +464,7 @@ class Calling:
             )
         text = self._text(path)
         page = remembered(text or "", content, section=section)
-        change = self._hand.wish(path, Kind.WRITE, page.text, base=_digest(text))
+        change = self._hand.wish(path, Kind.WRITE, page.text, base=digest_of(text))
         return replace(change, added=as_bullet(content), section=section, under=page.section)
 
     def _edited(self, path: DocPath, old: str, new: str, every: bool) -> Change:
@@ -483,10 +483,10 @@ class Calling:
         if append and content.strip() and is_seen and self._layout.row_of(path).policy is Policy.IDENTITY:
             text = self._text(path)  # it says who somebody is: what they add goes to its fields
             page = self._hand.rooms.writer().carded(path, self._hand.id) or text or ""
-            return self._hand.wish(path, Kind.WRITE, filled(page, content), base=_digest(text))
+            return self._hand.wish(path, Kind.WRITE, filled(page, content), base=digest_of(text))
         if append:
             return self._hand.wish(path, Kind.APPEND, content)
-        return self._hand.wish(path, Kind.WRITE, content, base=_digest(self._text(path)))
+        return self._hand.wish(path, Kind.WRITE, content, base=digest_of(self._text(path)))
 
     def _text(self, path: DocPath) -> str | None:
         """What stands there. To whoever does not see it whole no error tells of it: the road in judges what was sent."""
@@ -508,10 +508,6 @@ def is_others(entry: str) -> bool:
 def framed(text: str) -> str:
     """Text that nobody reviewed, in a frame that it cannot close."""
     return f"<unreviewed>\n{text.replace('</unreviewed', '< /unreviewed')}\n</unreviewed>"
-
-
-def _digest(text: str | None) -> str:
-    return "" if text is None else digest_of(text)
 
 
 def _answer(receipt: Receipt) -> dict[str, Any]:

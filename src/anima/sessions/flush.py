@@ -17,7 +17,6 @@ from datetime import datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Literal
 
-from anima.errors import NoSuchDocument
 from anima.memory.verbs import log_heading, log_line
 from anima.model import Complete, DocPath, Kind, Receipt, Scope
 from anima.sessions.hand import Hand, quotable, quoted, told, without_blocks
@@ -208,20 +207,15 @@ class Flushing:
             documents, folder = self._site.store.documents, listener.daily_folder(layout)
             entries = documents.list_all(folder) if documents.kind_of(folder) == "folder" else ()
             days |= {day for entry in entries if (day := day_in_name(entry.name)) and day >= since}
-        texts = [self._text(listener.daily_path(layout, day)) for day in days]
+        paths = [listener.daily_path(layout, day) for day in days]
         if listener.scope is Scope.MAIN and layout.has("memory"):
-            texts.append(self._text(DocPath.parse(listener.path_of(layout.row("memory")))))
+            paths.append(DocPath.parse(listener.path_of(layout.row("memory"))))
+        texts = [self._site.text_of(path) or "" for path in paths]
         proposals = self._hand.rooms.writer().proposals
         waiting = [p for p in proposals.all(self._site.clock()) if p.session == self._hand.id]
         texts += [change.text for proposal in waiting for change in proposal.changes]
         texts += [e.text for e in self._hand.rooms.writer().unreviewed.all() if e.session == self._hand.id]
         return {_bare(line) for text in texts for line in lines_of(text) if line.strip()}
-
-    def _text(self, path: DocPath) -> str:
-        try:
-            return self._site.store.documents.read(path).text
-        except NoSuchDocument:
-            return ""
 
     # -- the model's turn -----------------------------------------------------------------------------------------------
 

@@ -21,7 +21,7 @@ from enum import IntEnum
 from functools import cache
 from itertools import accumulate, chain
 from re import Pattern
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from anima.gate.scan.sights import MOST, Sighting, compiled, findings
 from anima.model import Finding, Severity
@@ -60,35 +60,26 @@ class Grade(IntEnum):
     PASSWORD = 4
 
 
-class _Table(NamedTuple):
-    """The table, made ready: signs with the shapes or keywords behind them, and words."""
-
-    shapes: tuple[Shape, ...]
-    keywords: tuple[tuple[str, str, str], ...]  # sign, group, pattern
-    qualified: tuple[str, ...]
-    technical: frozenset[str]
-    plain: frozenset[str]
-    small: frozenset[str]
-    patterns: dict[str, str]
+@cache
+def _table() -> dict[str, Any]:
+    return read_table("gate/scan", "secrets")
 
 
 @cache
-def _table() -> _Table:
-    raw = read_table("gate/scan", "secrets")
-    forms, words = raw["forms"], {name: word_set(words) for name, words in raw["words"].items()}
-    return _Table(
-        tuple(map(_shape, raw["shapes"])),
-        tuple(
-            (sign, group, forms.get(sign, re.escape(sign)))
-            for group, signs in raw["keywords"].items()
-            for sign in signs
-        ),
-        tuple(words["qualified"]),
-        technical=words["technical"],
-        plain=words["plain"],
-        small=words["small"],
-        patterns=raw["patterns"],
-    )
+def _words_for(name: str) -> frozenset[str]:
+    return word_set(_table()["words"][name])
+
+
+@cache
+def _shapes() -> tuple[Shape, ...]:
+    return tuple(map(_shape, _table()["shapes"]))
+
+
+@cache
+def _keywords() -> tuple[tuple[str, str, str], ...]:
+    """Words for secrets: sign, group, pattern."""
+    groups, forms = _table()["keywords"], _table()["forms"]
+    return tuple((sign, group, forms.get(sign, re.escape(sign))) for group, signs in groups.items() for sign in signs)
 
 
 def _shape(row: dict[str, str]) -> Shape:
@@ -100,7 +91,7 @@ def _shape(row: dict[str, str]) -> Shape:
 @cache
 def _pattern(name: str) -> Pattern[str]:
     """A pattern of the table, compiled when first used: most texts never need most of them."""
-    return re.compile(one_line(_table().patterns[name]))
+    return re.compile(one_line(_table()["patterns"][name]))
 
 
 # -- the text without them -------------------------------------------------------------------------------------------------
@@ -236,7 +227,7 @@ def found_in(text: str, patterns: Sequence[Pattern[str]]) -> Iterator[Found]:
         yield from _private_keys(text, "pem")
     if "PuTTY-User" in words:
         yield from _private_keys(text, "putty")
-    for shape in _table().shapes:
+    for shape in _shapes():
         if not shape.in_word or compiled(shape.pattern).search(words):
             yield from _of_shape(text, shape)
     yield from _named_secrets(text, _plain_lower(words))
@@ -399,12 +390,12 @@ def _words(lowered: str, words: str) -> Iterator[tuple[int, Grade] | None]:
     """Where a word for a secret ends that a value seems to follow, and how strong it is; None, where there are too many."""
     tails, ahead, bare = _pattern("tail"), _pattern("ahead"), _pattern("bare")
     count, many = 0, max(_CROWD, len(lowered) // _SURE)
-    for sign, group, pattern in _table().keywords:
+    for sign, group, pattern in _keywords():
         value = _pattern("value" if group in ("password", "code") else "key_value")
         for word in compiled(pattern).finditer(lowered) if sign.partition(" ")[0] in words else ():
             count += 1
             if count == many:
-                told = sum(lowered.count(sign) for sign, _, _ in _table().keywords)
+                told = sum(lowered.count(sign) for sign, _, _ in _keywords())
                 if told > _CROWD + len(lowered) // _DENSE:
                     yield None
                     return
@@ -436,7 +427,7 @@ def _grade(lowered: str, word: re.Match[str], group: str, tail: str) -> Grade | 
         return Grade.CODE if word[0] != "code" or _pattern("code_of").search(before) else None
     stem = before[:-1] if before[-1:] in (" ", "_", "-") else before
     of_id = stem.endswith("id") and not (stem[-3:-2].isalnum() or stem[-3:-2] == "_")
-    if of_id or stem.endswith(_table().qualified) or tail.endswith(("_key", "_token", "_secret")):
+    if of_id or stem.endswith(tuple(_words_for("qualified"))) or tail.endswith(("_key", "_token", "_secret")):
         return Grade.KEY
     return Grade.WEAK if group == "weak" or before.endswith("_") else None
 
@@ -489,8 +480,8 @@ def _is_secret(value: _Value, grade: Grade, before: str) -> bool:
     if (
         len(text) < _LEAST_SECRET
         or _pattern("reference").match(low)
-        or low in _table().technical
-        or low in _table().plain
+        or low in _words_for("technical")
+        or low in _words_for("plain")
     ):
         return False
     if " " in text or (not value.quoted and _pattern("call").search(text)):
@@ -532,7 +523,7 @@ def _is_key(value: _Value, grade: Grade) -> bool:
 
 def _is_passphrase(text: str) -> bool:
     words = text.lower().split()
-    return len(words) >= 3 and words[0] not in _table().plain and _table().small.isdisjoint(words)
+    return len(words) >= 3 and words[0] not in _words_for("plain") and _words_for("small").isdisjoint(words)
 
 
 def _phrases(lowered: str) -> Iterator[Found]:

@@ -310,7 +310,7 @@ def _history(here: Served, path: DocPath, found: Document | None, wanted: str | 
         "back": "" if then is None else unified(now or "", then),
         "gone": then is None,
         "same": then == now,
-        "base": digest_of(now) if now is not None else "",
+        "base": digest_of(now),
     }
     return {"revisions": revisions, "revision": shown}
 
