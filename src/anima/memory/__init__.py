@@ -53,6 +53,7 @@ _HEAD = re.compile(r"## (u[0-9a-f]{12}) for ")
 _ABOUT = re.compile(r"<!-- (\{.*\}) -->\s*\Z")
 _TIME = re.compile(r"^\[\d\d:\d\d\] ")
 _WORD = re.compile(r"[^\W_]+")
+_PLAIN = ("id", "rule", "why", "content")  # of a proposal
 _WISH = ("kind", "text", "base", "opening", "reason")  # of a change, as they are kept
 
 
@@ -246,18 +247,12 @@ def _dump(p: Proposal) -> dict[str, Any]:
     first = p.changes[0]
     return {
         "format": FORMAT,
-        "id": p.id,
+        **{name: getattr(p, name) for name in _PLAIN},
         "created": p.created.isoformat(),
         "expires": p.expires.isoformat(),
-        "rule": p.rule,
-        "why": p.why,
-        "content": p.content,
         "bases": list(p.bases),
-        "actor": first.actor,
-        "origin": first.origin,
-        "session": first.session,
+        **{name: getattr(first, name) for name in ("actor", "origin", "session", "scope")},
         **({"guest": first.guest} if first.guest else {}),
-        "scope": first.scope,
         "taint": sorted(first.taint),
         "changes": [
             {"path": c.path.text, "to": c.to.text if c.to else None} | {name: getattr(c, name) for name in _WISH}
@@ -296,15 +291,12 @@ def _parse(raw: dict[str, Any]) -> Proposal:
     bases = tuple(raw["bases"])
     diff = call_shown(call) if call is not None else diff_of(changes, bases)
     return Proposal(
-        id=raw["id"],
+        **{name: raw[name] for name in _PLAIN},
         changes=changes,
         created=created,
         expires=expires,
-        rule=raw["rule"],
-        why=raw["why"],
         findings=findings,
         diff=diff if forget is None else str(raw["foreseen"]),
-        content=raw["content"],
         bases=bases,
         forget=forget,
         asked=str(raw.get("asked", "")),

@@ -8,7 +8,7 @@ lock. Not here: forgetting itself (forget), and who is held back by the list (wr
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Container, Iterable, Iterator
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
@@ -16,7 +16,7 @@ from anima.errors import Damaged, HomeError, refuse_newer
 from anima.ledger import Key
 from anima.store import State
 from anima.text.markdown import lines_of
-from anima.text.phrases import LEAD, cut, readings, words_of
+from anima.text.phrases import LEAD, Runs, cut, readings, words_of
 
 FILE = "forgotten"
 FORMAT = 1
@@ -40,7 +40,7 @@ class ForgottenList:
         self._state, self._key, self._only = state, key, only
         self._seen: object = None
         self._held: dict[str, Phrase] = {}
-        self._leads: dict[int, dict[str, list[Phrase]]] = {}
+        self._runs = Runs(self._digest)
 
     def __len__(self) -> int:
         return len(self._list())
@@ -99,21 +99,11 @@ class ForgottenList:
             return
         for found in readings(text):
             for placed in found.cuts():
-                words, line_at = [word for word, _ in placed], found.jointed.line_at
-                for start in range(len(words)):
-                    for phrase in self._at(words, start):
-                        yield line_at(placed[start][1]), line_at(placed[start + phrase.words - 1][1]), phrase
+                line_at = found.jointed.line_at
+                for start, end, phrase in self._runs.found([word for word, _ in placed]):
+                    yield line_at(placed[start][1]), line_at(placed[end - 1][1]), phrase
 
-    def _at(self, words: list[str], start: int) -> Iterator[Phrase]:
-        for length, leads in self._leads.items():
-            if start + length > len(words):
-                continue
-            for phrase in leads.get(self._digest(words[start : start + length]), ()):
-                rest = words[start : start + phrase.words]
-                if not phrase.lead or (len(rest) == phrase.words and self._digest(rest) == phrase.digest):
-                    yield phrase
-
-    def _digest(self, words: list[str]) -> str:
+    def _digest(self, words: Sequence[str]) -> str:
         return self._key().phrase(" ".join(words))
 
     def _list(self) -> dict[str, Phrase]:
@@ -122,10 +112,9 @@ class ForgottenList:
             raw = self._state.get(FILE) if seen is not None else None
             held = {} if raw is None else loaded(raw)
             self._held = {digest: p for digest, p in held.items() if self._only is None or digest in self._only}
-            self._leads = {}
+            self._runs = Runs(self._digest)
             for phrase in self._held.values():
-                by_lead = self._leads.setdefault(min(phrase.words, LEAD), {})
-                by_lead.setdefault(phrase.lead or phrase.digest, []).append(phrase)
+                self._runs.put(phrase.words, phrase.lead or phrase.digest, phrase.digest, phrase)
             self._seen = seen
         return self._held
 

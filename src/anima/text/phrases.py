@@ -14,11 +14,11 @@ import json
 import re
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import accumulate
-from typing import NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 from urllib.parse import unquote
 
 from anima.model import DocPath, fold
@@ -416,9 +416,10 @@ class Sought(Protocol):
 class Runs:
     """Runs of words, looked up at every word of a text: eight lookups a word at most, however many runs there are."""
 
-    def __init__(self) -> None:
-        self._by_lead: dict[int, dict[tuple[str, ...], dict[int, dict[tuple[str, ...], str]]]] = {}
-        self._firsts: set[str] = set()
+    def __init__(self, key: Callable[[Sequence[str]], Hashable] = tuple) -> None:
+        self._key = key  # what is kept of words: themselves, or a digest
+        self._by_lead: dict[int, dict[Hashable, dict[int, dict[Hashable, Any]]]] = {}
+        self._firsts: set[str] = set()  # empty where words are not kept
         self._longest: set[bytes] = set()
 
     def __bool__(self) -> bool:
@@ -432,18 +433,23 @@ class Runs:
         if words:
             self._firsts.add(words[0])
             self._longest.add(max(words, key=len).encode())
-            by_lead = self._by_lead.setdefault(min(len(words), LEAD), {})
-            by_lead.setdefault(words[:LEAD], {}).setdefault(len(words), {})[words] = phrase
+            self.put(len(words), words[:LEAD], words, phrase)
 
-    def found(self, words: list[str]) -> Iterator[tuple[int, int, str]]:
+    def put(self, size: int, lead: Hashable, whole: Hashable, phrase: Any) -> None:
+        """A run of so many words, by the keys of its first words and of all."""
+        by_lead = self._by_lead.setdefault(min(size, LEAD), {})
+        by_lead.setdefault(lead, {}).setdefault(size, {})[whole] = phrase
+
+    def found(self, words: list[str]) -> Iterator[tuple[int, int, Any]]:
         """(first word, word after the last, phrase) of every run."""
         for start, word in enumerate(words):
-            if word not in self._firsts:
+            if self._firsts and word not in self._firsts:
                 continue
             for length, by_lead in self._by_lead.items():
-                for size, runs in by_lead.get(tuple(words[start : start + length]), {}).items():
-                    phrase = runs.get(tuple(words[start : start + size]))
-                    if phrase is not None:
+                lead = self._key(words[start : start + length]) if start + length <= len(words) else None
+                for size, runs in by_lead.get(lead, {}).items():
+                    whole = lead if size == length else self._key(words[start : start + size])
+                    if start + size <= len(words) and (phrase := runs.get(whole)) is not None:
                         yield start, start + size, phrase
 
 
