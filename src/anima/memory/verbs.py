@@ -3,29 +3,27 @@ log, one string for another, one key of anima.toml.
 
 Promise: each makes changes and submits them to the road, none writes by itself; only the span that is asked for changes;
 an edit looks for its text in what the listener sees and nowhere else; a line that MEMORY.md says already, in the same or
-nearly the same words, is found and told with its place; anima.toml says exactly what was meant and nothing else, comments
-as they stood, or BadConfig is raised. Not here: the road (write), who may (gate), which keys there are (config).
+nearly the same words, is found and told with its place. Not here: the road (write), who may (gate), anima.toml with one
+thing changed (text.toml).
 """
 
 from __future__ import annotations
 
-import json
 import re
-import tomllib
 import unicodedata
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from anima.config import FILE, load
-from anima.errors import BadArguments, BadConfig, Refused
+from anima.errors import BadArguments, Refused
 from anima.gate.rules import GatePolicy, said
 from anima.memory.write import Writer, owners
 from anima.model import OWN_FILE, Answer, DocPath, Kind, Receipt, digest_of
 from anima.text.markdown import View, bullet_of, bullet_text, ended, lines_of, newline_of, without_tail
 from anima.text.pages import Landed, opening_for, placed
+from anima.text.toml import edited
 
 _SMALL = frozenset(
     """a an the and or of to in on at for with is are was be been it its this that his her their my your our as by from
@@ -37,7 +35,6 @@ _NEGATIONS = frozenset(
 )
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 _NEAR = 0.9
-_RULE = "gate.rule"  # the key of a list of tables: a rule is put first as TOML, or taken out by its id
 MOST_FACT = 4_000  # characters; whoever has more to say has a document
 
 
@@ -240,58 +237,3 @@ def _pieces(text: str, part: View, found: list[int], old: str, new: str) -> Iter
         yield piece + (newline_of(text) if end < len(text) and piece and not piece.endswith(("\n", "\r")) else "")
         seen = limit
     yield text[part.spans[-1][1] :]
-
-
-# -- anima.toml with one thing changed -------------------------------------------------------------------------------------
-
-
-def edited(text: str, key: str, value: str | float | bool | Sequence[str] | None) -> str:
-    """A file's text with another value for a key; None takes the key out. The key `gate.rule` takes a rule as TOML, which
-    comes before all others; `gate.rule:ID` without a value takes one out. Raises BadConfig where that cannot be done."""
-    if key == _RULE:
-        at = re.search(r"^\[\[gate\.rule\]\]", text, re.MULTILINE)
-        before, after = (text[: at.start()], text[at.start() :]) if at else (text.rstrip("\n") + "\n\n", "")
-        return before + str(value).rstrip("\n") + "\n" + ("\n" if after else "") + after
-    if key.startswith(f"{_RULE}:"):
-        return _without_rule(text, key.partition(":")[2])
-    section, _, name = key.rpartition(".")
-    table = tomllib.loads(text)
-    there = table.setdefault(section, {}) if section else table
-    there.pop(name, None)
-    if value is not None:
-        there[name] = value if isinstance(value, str | int | float) else list(value)
-    line = [] if value is None else [f"{name} = {json.dumps(there[name], ensure_ascii=False)}\n"]
-    lines = (text if text.endswith("\n") or not text else text + "\n").splitlines(keepends=True)
-    heads = [n for n, each in enumerate(lines) if each.lstrip().startswith("[")]
-    first = next((n + 1 for n in heads if lines[n].partition("#")[0].strip() == f"[{section}]"), 0)
-    if section and not first:
-        lines, first = [*lines, f"\n[{section}]\n"], len(lines) + 1
-    last = next((n for n in heads if n >= first), len(lines))
-    olds = [n for n in range(first, last) if re.match(rf"\s*{name}\s*=", lines[n])]
-    ways = [(old, end) for old in olds for end in range(old + 1, last + 1)] or [(last, last)]
-    return _meant(("".join([*lines[:old], *line, *lines[end:]]) for old, end in ways), table)
-
-
-def _without_rule(text: str, id: str) -> str:
-    table = tomllib.loads(text)
-    gate = table.get("gate", {})
-    gate["rule"] = [rule for rule in gate.get("rule", ()) if rule.get("id") != id]
-    pieces = re.split(r"^(?=\[)", text, flags=re.MULTILINE)
-    ways = ("".join(pieces[:n] + pieces[n + 1 :]) for n, each in enumerate(pieces) if each.startswith("[[gate.rule]]"))
-    return _meant(ways, table)
-
-
-def _meant(ways: Iterable[str], table: Mapping[str, Any]) -> str:
-    """The first text that says what is meant."""
-    for text in ways:
-        with suppress(tomllib.TOMLDecodeError):
-            if _without_empty(tomllib.loads(text)) == _without_empty(table):
-                return text
-    raise BadConfig(
-        "this cannot be changed without touching other lines", where="anima.toml", hint="change it in an editor"
-    )
-
-
-def _without_empty(table: Any) -> Any:
-    found = {key: _without_empty(each) for key, each in table.items()} if isinstance(table, dict) else table
-    return {key: each for key, each in found.items() if each not in ({}, [])} if isinstance(table, dict) else found
