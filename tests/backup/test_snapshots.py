@@ -1309,7 +1309,7 @@ def test_a_server_takes_them_on_its_rounds(root: Path) -> None:
     (chore,) = (each for each in import_module("anima.web.chores").CHORES if each.name == "snapshot")
     with opened(root) as home:
         for _ in range(2):
-            chore.work(home, import_module("anima.web.events").Bulletin(home), threading.Event())
+            chore.work(home, import_module("anima.web.served").Bulletin(home), threading.Event())
         assert len(home.snapshots.all()) == 1
 
 

@@ -34,8 +34,7 @@ from anima import Home, Scope
 from anima.agent.conversation import asked_once
 from anima.agent.lodging import Lodging
 from anima.agent.models import Models
-from anima.cli.agent import begun
-from anima.cli.chat import _Chat
+from anima.cli.chat import _Chat, begun
 from anima.cli.show import console
 from anima.connect.adapters.pydantic_ai import past
 from anima.errors import NoSuchSession

@@ -3,7 +3,7 @@ what happens in one conversation, told while it happens, by server-sent events o
 
 Promise: what a model is told and does goes through a `Session` alone. Only the modules of this room import pydantic-ai,
 and whoever imports them does so inside a function. A listener that was away asks from where it stopped, and misses nothing
-or is told to look again. Not here: the faces that talk with a person (cli), what happens (chats; in a home: web.events).
+or is told to look again. Not here: the faces that talk with a person (cli), what happens (chats; in a home: web.served).
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ COMPLETE = "_ANIMA_COMPLETE"  # set by a shell that asks what could come next (l
 # Heading, then module and its commands. A new command needs its word here, and nothing else.
 GROUPS = {
     "Homes": {"home": "status init use open doctor config trust-home", "serve": "up serve tenant"},
-    "Talk": {"chat": "chat", "agent": "say model schedule channel"},
+    "Talk": {"chat": "chat say", "agent": "model schedule channel"},
     "What the agent is told": {"home": "prompt identity files read"},
     "Memory": {"memory": "remember note write append edit move delete review", "care": "forget tidy dream"},
     "Find": {"search": "search about index"},

@@ -22,12 +22,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from anima.cli.show import flat, say, say_json, whisper
-from anima.errors import BadArguments, HomeError, MissingExtra, NoSuchHome, Refused
+from anima.cli.show import flat, inert, say, say_json, whisper
+from anima.errors import BadArguments, HomeError, MissingExtra, NoSuchHome, NoSuchSession, Refused
 from anima.model import OWN_FILE, OWNERS_OWN, DocPath, Origin, Scope, is_address
 
 if TYPE_CHECKING:
-    from anima import Session
+    from anima import Listed, Session
     from anima.home import Home
 
 OWN_MARK = "anima.toml"  # what a home of ours has
@@ -220,6 +220,19 @@ def place_of(given: str) -> tuple[DocPath, int | None]:
     if path and line.isascii() and line.isdigit():
         return DocPath.parse(path), int(line)
     return DocPath.parse(given), None
+
+
+def listed_as(rows: Sequence[Listed], id: str) -> Listed:
+    """The session that is meant: by its id, by how that begins, or the latest."""
+    if id == "last" and rows:
+        return rows[0]
+    found = [row for row in rows if row.id.startswith(id)]
+    exact = [row for row in found if row.id == id]
+    if len(exact or found) == 1:
+        return (exact or found)[0]
+    if not found:
+        raise NoSuchSession(f"{inert(id)}: there is no such session", hint="anima sessions lists them")
+    raise BadArguments(f"{inert(id)} could be {', '.join(row.id[:12] for row in found[:5])}; write more of it")
 
 
 def day_of(given: str | None, option: str) -> date | None:

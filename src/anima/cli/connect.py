@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import sys
-from datetime import timedelta
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +26,6 @@ if TYPE_CHECKING:
     from anima.connect.connections import Connection, Step
     from anima.mcp import Visitor
     from anima.mcp.visits import Join
-    from anima.web.tokens import Keyring
 
 
 @command(
@@ -199,7 +197,11 @@ def token(home: Home, action: str, **asked: Any) -> Reply:
 
     keyring, name = Keyring.of(home), asked["id"]
     if action == "make":
-        return _make(home, keyring, asked)
+        scope = Scope.parse(asked["scope"]) if asked["scope"] else None
+        about = {each: asked[each] for each in ("name", "sender", "days")}
+        made, secret = keyring.make_for(home.agent, scope=scope, **about)
+        whisper(f"token {made.id}, until {made.expires:%Y-%m-%d}; it is shown only now")
+        return Reply({**plain(made), "token": secret}, secret)
     if action == "list":
         found, lines = keyring.all(), []
         for each in found:
@@ -232,20 +234,6 @@ def token(home: Home, action: str, **asked: Any) -> Reply:
     meant = [one.credential for one in keyring.all() if name in (one.id, one.name)]
     home.sessions.clear_credentials(*meant, _credential(None if name == "mcp" else name))
     return Reply({"cleared": name}, f"cleared: {flat(name)}; it counts for conversations that begin from now on")
-
-
-def _make(home: Home, keyring: Keyring, asked: dict[str, Any]) -> Reply:
-    scope = Scope.parse(asked["scope"]) if asked["scope"] else None
-    made, secret = keyring.make(
-        "agent" if scope else "owner",
-        name=asked["name"],
-        scope=scope,
-        agent=home.agent if scope else None,
-        sender=asked["sender"] if scope else None,
-        lifetime=timedelta(days=asked["days"]),
-    )
-    whisper(f"token {made.id}, until {made.expires:%Y-%m-%d}; it is shown only now")
-    return Reply({**plain(made), "token": secret}, secret)
 
 
 # -- MCP -------------------------------------------------------------------------------------------------------------------

@@ -394,7 +394,7 @@ def prompt(
         made = home.prompt(scope=scope, sender=sender, runtime=Runtime(model=model, channel=channel))
     else:  # what a model is told when a conversation goes on: what `chat` and `say` send, byte for byte
         from anima.agent.models import Models
-        from anima.cli.sessions import listed_as
+        from anima.cli.command import listed_as
 
         named = listed_as(home.sessions.list(), session).id
         resumed = home.resume(named, model=model or Models.of(home).choice().name)

@@ -25,8 +25,8 @@ from anima.cli.command import (
     words,
 )
 from anima.cli.show import (
-    console,
     counted,
+    decided_call,
     edited,
     flat,
     inert,
@@ -34,7 +34,9 @@ from anima.cli.show import (
     one_key,
     say,
     show_diff,
+    show_noted,
     show_proposal,
+    show_receipts,
     whisper,
 )
 from anima.errors import BadArguments, HomeError
@@ -225,26 +227,6 @@ def _as_agent(answer: Any, status: str, path: str, reason: str | None) -> Reply:
     return Reply(answer, show, 5 if status == "refused" else 0)
 
 
-def show_receipts(receipts: Sequence[Receipt]) -> None:
-    for receipt in receipts:
-        if receipt.status == "written" and receipt.rule == "forget":
-            say(inert(receipt.reason or "") + (f", change {receipt.change}" if receipt.change else ""))
-        elif receipt.status in ("written", "unchanged"):
-            tail = f", change {receipt.change}" if receipt.change else ", which it said already"
-            under = f" under {inert(receipt.section)}" if receipt.section else ""
-            say(f"written: {inert(receipt.path.text)}{under}{tail}")
-        elif receipt.status == "pending":
-            say(f"waits for you: {receipt.proposal} ({inert(receipt.reason or '')}); anima review shows it")
-        elif receipt.status == "noted":
-            say(f"noted for {inert(receipt.path.text)} ({inert(receipt.reason or '')}); anima review keeps or drops it")
-        else:
-            whisper(f"not written: {inert(receipt.reason or '')} (rule {receipt.rule})")
-        for finding in receipt.findings:
-            whisper(f"  line {finding.line}: {inert(finding.message)}")
-        if receipt.way_back:
-            whisper(f"  {receipt.way_back}")
-
-
 PAGE = 20  # noted lines that are shown at once, and that one key decides
 _KEYS = "k keep · d drop · e edit, then keep · s skip · q quit"
 _KEYS_OF_WISH = "f forget · d drop the wish · s skip · q quit"  # keeping it would be the opposite
@@ -390,18 +372,9 @@ def _asked(keys: str, act: Callable[[str], bool | None]) -> bool:
         keys = ""
 
 
-def decided_call(home: Home, waiting: Proposal, key: str) -> bool:
-    """What one key says to a call: k is a yes, d a no with a reason; False for any other."""
-    if key == "k":
-        home.inbox.approve(waiting.id, approver="terminal", content=waiting.content)
-    elif key == "d":
-        home.inbox.deny(waiting.id, reason=str(click.prompt("Why", default="", show_default=False, err=True)))
-    return key in ("k", "d")
-
-
 def go_on_after(home: Home, decided: Sequence[Proposal]) -> None:
     """Lets conversations go on whose calls were decided."""
-    from anima.cli.agent import gone_on
+    from anima.cli.chat import gone_on
 
     for session in dict.fromkeys(each.session for each in decided if each.call):
         gone_on(home, session or "")
@@ -478,26 +451,3 @@ def _say_kept(receipts: Sequence[Receipt], count: int) -> None:
     show_receipts(refused)
     if not refused:
         say(f"kept {counted(count, 'line')}")
-
-
-def show_noted(noted: Sequence[ForReview], first: int) -> None:
-    """Noted lines, whole, with where each would go and what the session had read."""
-    out = console()
-    for number, each in enumerate(noted, start=first):
-        entry = each.entry
-        section = f" under “{flat(entry.section)}”" if entry.section else ""
-        recalled = f", found {counted(each.recalls, 'time')} since" if each.recalls else ""
-        session = f" in session {entry.session[:8]}" if entry.session else ""
-        read = f", which had read: {', '.join(sorted(entry.origins))}" if entry.origins else ""
-        out.print(
-            f"{number:>3}  {entry.id}  for {flat(entry.to.text)}{section}", style="bold", soft_wrap=not out.is_terminal
-        )
-        out.print(
-            f"     {entry.time[:16].replace('T', ' ')}{session}{read}{recalled}",
-            style="dim",
-            soft_wrap=not out.is_terminal,
-        )
-        for line in entry.text.rstrip("\n").split("\n"):
-            out.print(f"     {inert(line)}", soft_wrap=not out.is_terminal)
-        for finding in each.findings:
-            whisper(f"     scan: line {finding.line}: {inert(finding.message)} {inert(finding.shown)}".rstrip())

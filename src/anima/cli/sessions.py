@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, tzinfo
 from typing import TYPE_CHECKING, Any
 
-from anima.cli.command import Number, Reply, argument, command, flag, is_owner, need_trust, option
+from anima.cli.command import Number, Reply, argument, command, flag, is_owner, listed_as, need_trust, option
 from anima.cli.show import bar, console, counted, flat, inert, say, say_json, show_notes, table, whisper
 from anima.errors import BadArguments, NoSuchSession
 from anima.model import Origin
@@ -142,18 +142,6 @@ def _one(home: Home, id: str, limit: int, *, follow: bool, clear: bool, json: bo
         time.sleep(_POLL)
         at = _replay(home, row.id, at)
     return None
-
-
-def listed_as(rows: Sequence[Listed], id: str) -> Listed:
-    if id == "last" and rows:
-        return rows[0]
-    found = [row for row in rows if row.id.startswith(id)]
-    exact = [row for row in found if row.id == id]
-    if len(exact or found) == 1:
-        return (exact or found)[0]
-    if not found:
-        raise NoSuchSession(f"{inert(id)}: there is no such session", hint="anima sessions lists them")
-    raise BadArguments(f"{inert(id)} could be {', '.join(row.id[:12] for row in found[:5])}; write more of it")
 
 
 def _replay(home: Home, id: str, at: int) -> int:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from anima import Proposal, Remark
+    from anima import ForReview, Home, Proposal, Receipt, Remark
 
 
 def plain(value: Any) -> Any:
@@ -274,3 +274,57 @@ def show_proposal(proposal: Proposal, number: int, total: int) -> None:
     show_diff(rest if is_over else proposal.diff)
     if is_over:
         out.print(f"{inert(last.path.text)}, which asked for this conversation, goes with it", style="dim")
+
+
+def show_noted(noted: Sequence[ForReview], first: int) -> None:
+    """Noted lines, whole, with where each would go and what the session had read."""
+    out = console()
+    for number, each in enumerate(noted, start=first):
+        entry = each.entry
+        section = f" under “{flat(entry.section)}”" if entry.section else ""
+        recalled = f", found {counted(each.recalls, 'time')} since" if each.recalls else ""
+        session = f" in session {entry.session[:8]}" if entry.session else ""
+        read = f", which had read: {', '.join(sorted(entry.origins))}" if entry.origins else ""
+        out.print(
+            f"{number:>3}  {entry.id}  for {flat(entry.to.text)}{section}", style="bold", soft_wrap=not out.is_terminal
+        )
+        out.print(
+            f"     {entry.time[:16].replace('T', ' ')}{session}{read}{recalled}",
+            style="dim",
+            soft_wrap=not out.is_terminal,
+        )
+        for line in entry.text.rstrip("\n").split("\n"):
+            out.print(f"     {inert(line)}", soft_wrap=not out.is_terminal)
+        for finding in each.findings:
+            whisper(f"     scan: line {finding.line}: {inert(finding.message)} {inert(finding.shown)}".rstrip())
+
+
+def show_receipts(receipts: Sequence[Receipt]) -> None:
+    for receipt in receipts:
+        if receipt.status == "written" and receipt.rule == "forget":
+            say(inert(receipt.reason or "") + (f", change {receipt.change}" if receipt.change else ""))
+        elif receipt.status in ("written", "unchanged"):
+            tail = f", change {receipt.change}" if receipt.change else ", which it said already"
+            under = f" under {inert(receipt.section)}" if receipt.section else ""
+            say(f"written: {inert(receipt.path.text)}{under}{tail}")
+        elif receipt.status == "pending":
+            say(f"waits for you: {receipt.proposal} ({inert(receipt.reason or '')}); anima review shows it")
+        elif receipt.status == "noted":
+            say(f"noted for {inert(receipt.path.text)} ({inert(receipt.reason or '')}); anima review keeps or drops it")
+        else:
+            whisper(f"not written: {inert(receipt.reason or '')} (rule {receipt.rule})")
+        for finding in receipt.findings:
+            whisper(f"  line {finding.line}: {inert(finding.message)}")
+        if receipt.way_back:
+            whisper(f"  {receipt.way_back}")
+
+
+def decided_call(home: Home, waiting: Proposal, key: str) -> bool:
+    """What one key says to a call: k is a yes, d a no with a reason; False for any other."""
+    import click
+
+    if key == "k":
+        home.inbox.approve(waiting.id, approver="terminal", content=waiting.content)
+    elif key == "d":
+        home.inbox.deny(waiting.id, reason=str(click.prompt("Why", default="", show_default=False, err=True)))
+    return key in ("k", "d")

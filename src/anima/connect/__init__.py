@@ -62,15 +62,7 @@ EVENTS: Mapping[str, Mapping[str, str]] = {
     "hermes": _OURS,
     "generic": _OURS,
 }
-# Which of them can be answered with text for the model.
-_TOLD = {
-    "claude-code": {"start", "prompt", "helper"},
-    "codex": {"start", "prompt", "helper"},
-    "cursor": {"start", "helper"},
-    "gemini": {"start", "prompt"},
-    "hermes": {"start", "prompt", "helper"},
-    "generic": {"start", "prompt", "helper"},
-}
+_ANSWERED = ("start", "prompt", "helper")  # with text for the model
 # Codex tells a sub-agent's start by the same words; what begins so is no sentence of a person's.
 _MACHINE = re.compile(r"\s*(?:<[a-z][\w-]*[ >]|/[a-z]|\[(?:Request interrupted|SYSTEM))")
 _PEOPLE = ("user", "sdk")  # sources of a prompt that a person wrote
@@ -143,8 +135,8 @@ def parsed(arguments: Sequence[str]) -> tuple[str, str, str, str]:
 
 
 def takes(host: str, event: str) -> bool:
-    """Whether a host hands an answer to this event on to its model."""
-    return event in _TOLD.get(host, ())
+    """Whether a host hands an answer to this event on to its model. Cursor does not hand on what comes with a prompt."""
+    return event in _ANSWERED and event in EVENTS.get(host, {}).values() and (host, event) != ("cursor", "prompt")
 
 
 def envelope(host: str, name: str, text: str) -> str:

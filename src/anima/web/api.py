@@ -13,30 +13,17 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Sequence
 from dataclasses import asdict
-from datetime import date, datetime, timedelta
+from datetime import date, datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query, Request, Response
 from pydantic import TypeAdapter
 from starlette.responses import StreamingResponse
 
-from anima import (
-    Document,
-    Done,
-    Forgetting,
-    IndexReport,
-    Prompt,
-    Proposal,
-    Receipt,
-    Snapshot,
-    Why,
-    __version__,
-    merge,
-    unified,
-)
+from anima import Done, Forgetting, IndexReport, Prompt, Proposal, Snapshot, Why, __version__, merge, unified
 from anima.agent.models import Models
 from anima.errors import BadArguments, HomeError, NoSuchDocument, NoSuchSession, Refused, StaleWrite
-from anima.model import Scope
+from anima.model import Document, Receipt, Scope
 from anima.web import bodies
 from anima.web.draw import diff_lines
 from anima.web.guard import etag, of_refusal, problem
@@ -502,9 +489,7 @@ def tokens(here: Here) -> bodies.Items[Pass]:
 @router.post("/tokens", tags=["tokens"], status_code=201, response_model=bodies.NewToken)
 def make_token(here: Here, me: Me, wish: bodies.TokenWish) -> object:
     """A new token: an agent's when a scope is named, else the owner's. Its secret is told only now."""
-    own = {"agent": here.home.agent, "sender": wish.sender} if wish.scope else {}
-    about = {"name": wish.name, "scope": wish.scope, "lifetime": timedelta(days=wish.days), **own}
-    made, secret = here.keyring.make("agent" if wish.scope else "owner", by=me.id, **about)
+    made, secret = here.keyring.make_for(here.home.agent, by=me.id, **wish.model_dump())
     return asdict(made) | {"token": secret}
 
 

@@ -17,7 +17,7 @@ from anima.agent.chats import Chats
 from anima.connect.channels.presence import KINDS, Accounts, attend
 from anima.errors import HomeError
 from anima.home import Home
-from anima.web.events import Bulletin
+from anima.web.served import Bulletin
 
 log = logging.getLogger("anima.web")
 

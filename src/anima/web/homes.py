@@ -30,9 +30,8 @@ from anyio import to_thread
 from anima.errors import BadArguments, Damaged, HomeError, NoSuchHome, NotFound, OverQuota, Refused, StaleWrite
 from anima.home import Home, now
 from anima.model import HOSTED, Scope
-from anima.web.events import Bulletin
 from anima.web.guard import RateLimits, Turned, of_error, problem
-from anima.web.served import Served
+from anima.web.served import Bulletin, Served
 from anima.web.tokens import (
     MOST_PASSES,
     PAGE_LIFETIME,

@@ -36,10 +36,9 @@ from anima.home import Home, now
 from anima.web import api, bodies, pages, talk
 from anima.web.chores import CHORES, Chore, Rounds, on_channels
 from anima.web.draw import Drawing
-from anima.web.events import Bulletin
 from anima.web.guard import MEDIA, Guard, RateLimits, Turned, is_openai, nothing_there, of_error, of_request, problem
 from anima.web.homes import ManyHomes, OneHome, Waking
-from anima.web.served import Served
+from anima.web.served import Bulletin, Served
 from anima.web.telemetry import export
 from anima.web.tokens import Keyring
 

@@ -185,6 +185,13 @@ class Keyring:
         self._add(made, digest_of(secret), by)
         return made, secret
 
+    def make_for(
+        self, agent: str, *, scope: Scope | None, sender: str | None, days: int, **about: Any
+    ) -> tuple[Pass, str]:
+        """The same for an agent where there is a scope, else for the owner."""
+        own = {"agent": agent, "sender": sender} if scope else {}
+        return self.make("agent" if scope else "owner", scope=scope, lifetime=timedelta(days=days), **own, **about)
+
     def _add(self, made: Pass, digest: str, by: str | None) -> None:
         with self._locked():
             held = self._fresh()

@@ -21,24 +21,11 @@ from urllib.parse import quote
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from anima import (
-    BadArguments,
-    DocPath,
-    Document,
-    Entry,
-    HomeError,
-    NoSuchDocument,
-    NoSuchRevision,
-    Revision,
-    Scope,
-    StaleWrite,
-    lines_of,
-    sections,
-    unified,
-)
+from anima import DocPath, Document, Entry, Revision, Scope, lines_of, sections, unified
+from anima.errors import BadArguments, HomeError, NoSuchDocument, NoSuchRevision, StaleWrite
 from anima.model import digest_of, fold
 from anima.web.draw import marks, prose, source
-from anima.web.pages import PageView, WebPage
+from anima.web.pages import PageView, WebPage, asked_number
 from anima.web.pages.today import told_of
 from anima.web.served import Served
 
@@ -237,7 +224,7 @@ def document(here: Served, request: Request) -> dict[str, Any] | Response:
         # Line ends of more than one kind cannot be kept by a text box.
         return given | {"mixed": "\r" in text and (ends != breaks or text.count("\r") != breaks)}
     assert found is not None
-    return given | _read(here, found, way, asked.get("from"), asked.get("line"))
+    return given | _read(here, found, way, request)
 
 
 def _named(here: Served, path: DocPath) -> list[Any]:
@@ -259,19 +246,10 @@ def _found(here: Served, path: DocPath, way: str) -> Document | None:
         raise
 
 
-def _number(raw: str | None, name: str, most: int) -> int:
-    """A line's number, from 1; 0 when none is given."""
-    if raw is None or raw == "":
-        return 0
-    if not (raw.isascii() and raw.isdigit() and len(raw) < 9 and 1 <= int(raw) <= max(1, most)):
-        raise BadArguments(f"{name} is a line of the document, from 1 to {most}")
-    return int(raw)
-
-
-def _read(here: Served, found: Document, way: str, start: str | None, chosen: str | None) -> dict[str, Any]:
+def _read(here: Served, found: Document, way: str, request: Request) -> dict[str, Any]:
     total = len(lines_of(found.text))
-    line = _number(chosen, "line", total)
-    first = _number(start, "from", total) or max(1, (line - 1) // MANY_LINES * MANY_LINES + 1)
+    line, start = (asked_number(request, each, default=0, least=1, most=max(1, total)) for each in ("line", "from"))
+    first = start or max(1, (line - 1) // MANY_LINES * MANY_LINES + 1)
     drawn = (source if way == "source" else prose)(found.text)
     marked = list(zip(drawn, marks(here.home.past.sources(found)), strict=True))
     why: dict[str, Any] | None = None
