@@ -36,7 +36,7 @@ SERVER = """
 import os, resource, sys, threading, time
 from anima import Home
 from anima.web.serve import create_app
-from anima.web.chores import CHORES
+from anima.web.serve import CHORES
 from anima.web.serve import bound, server_for
 from anima.web.tokens import Keyring
 

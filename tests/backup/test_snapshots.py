@@ -1306,7 +1306,7 @@ def test_a_snapshot_is_taken_when_its_hour_has_come(root: Path) -> None:
 
 
 def test_a_server_takes_them_on_its_rounds(root: Path) -> None:
-    (chore,) = (each for each in import_module("anima.web.chores").CHORES if each.name == "snapshot")
+    (chore,) = (each for each in import_module("anima.web.serve").CHORES if each.name == "snapshot")
     with opened(root) as home:
         for _ in range(2):
             chore.work(home, import_module("anima.web.served").Bulletin(home), threading.Event())

@@ -18,8 +18,7 @@ from anima.cli import run
 from anima.connect.channels.presence import Account, Accounts
 from anima.testing.models import ModelServer, Spoken
 from anima.testing.telegram import TOKEN, BotServer
-from anima.web.chores import Chore
-from anima.web.serve import create_app
+from anima.web.serve import Chore, create_app
 from channeling import OWNER, a_home
 from held import Held
 from owning import as_owner

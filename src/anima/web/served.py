@@ -93,6 +93,10 @@ class Served:
             held = self._waits = stamp, (inbox.all(), inbox.noted())
         return held[1]
 
+    def page_of(self, role: str) -> str:
+        """The path of a role's document; empty where this dialect has none."""
+        return self.home.layout.row(role).path if self.home.layout.has(role) else ""
+
     def waiting(self) -> tuple[int, int]:
         """How many of each; none where they cannot be read."""
         try:

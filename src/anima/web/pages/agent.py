@@ -15,11 +15,11 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from anima import BadArguments, HomeError, Scope
+from anima import HomeError, Scope
 from anima.agent.chats import models_of
 from anima.agent.schedule import state_of
 from anima.web.draw import SCOPES
-from anima.web.pages import PageView, WebPage
+from anima.web.pages import PageView, WebPage, asked_text
 from anima.web.pages.today import connecting
 from anima.web.served import Served
 
@@ -52,14 +52,13 @@ def show(here: Served, request: Request) -> dict[str, Any]:
 
 def _place(here: Served, role: str) -> str:
     """The document of a role; empty where this dialect has none, or the home does not."""
-    path = here.home.layout.row(role).path if here.home.layout.has(role) else ""
+    path = here.page_of(role)
     return path if path and here.home.exists(path) else ""
 
 
 def _souls(here: Served) -> list[dict[str, str]]:
     """The soul, and the other one where there is one."""
-    layout, found = here.home.layout, []
-    names = [layout.row("soul").path if layout.has("soul") else "SOUL.md", here.home.config.persona.file]
+    found, names = [], [here.page_of("soul") or "SOUL.md", here.home.config.persona.file]
     for name in dict.fromkeys(names):
         try:
             found.append({"path": name, "text": here.home.read(name).text, "wrong": ""})
@@ -79,9 +78,7 @@ def picture(here: Served, request: Request) -> Response:
 def sees(here: Served, request: Request) -> dict[str, Any]:
     """What one listener is told."""
     scope = Scope.parse(request.path_params["scope"])
-    sender = request.query_params.get("sender", "")
-    if len(sender) > 200:
-        raise BadArguments("a sender's name has at most 200 characters")
+    sender = asked_text(request, "sender", most=200)
     listening = next(each for each in SCOPES if each.scope is scope)
     return {
         "current": "agent/main",

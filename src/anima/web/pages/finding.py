@@ -105,7 +105,7 @@ def sessions(here: Served, request: Request) -> dict[str, Any]:
     state_of = partial(_state, here.home.clock())
     talks, measures = here.home.sessions, here.home.upkeep.numbers
     given = {"wish": wish, "kept": talks.kept, "hits": None, "measures": measures, "state_of": state_of}
-    given["usual"] = _usual(here)
+    given["usual"] = here.page_of("soul")
     if not talks.kept:
         return given
     if wish["q"]:
@@ -115,11 +115,6 @@ def sessions(here: Served, request: Request) -> dict[str, Any]:
     start = wish["start"]
     rows = talks.list(talks.owner(wish["scope"]), limit=start + SESSIONS)
     return given | {"rows": rows[start:], "total": rows.total, "size": SESSIONS}
-
-
-def _usual(here: Served) -> str:
-    """The soul that is worn where nothing else is said."""
-    return here.home.layout.row("soul").path if here.home.layout.has("soul") else ""
 
 
 def _state(now: datetime, row: Any) -> str:
@@ -139,7 +134,7 @@ def replay(here: Served, request: Request) -> dict[str, Any]:
     return {
         "title": printable(row.summary, 80) or "A session",
         "row": row,
-        "usual": _usual(here),
+        "usual": here.page_of("soul"),
         "state": _state(here.home.clock(), row),
         "page": page,
         "start": start,

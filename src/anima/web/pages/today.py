@@ -98,7 +98,7 @@ def _schedule(here: Served) -> dict[str, Any]:
     state, home = state_of(here.home.site.store), here.home
     found = [entry.path for entry in home.list_all() if entry.path.startswith("routines/")]
     with suppress(HomeError):
-        page = home.layout.row("heartbeat").path if home.layout.has("heartbeat") else ""
+        page = here.page_of("heartbeat")
         found += [page] if page and heartbeat_of(home.read(page).text, page, home.config.rituals) else []
     return {"on": state.on, "stopped": state.stopped, "pages": found}
 
@@ -114,7 +114,7 @@ def _guide(here: Served) -> dict[str, Any] | None:
     texts = {}
     for role in ("user", "identity"):
         with suppress(HomeError):
-            texts[role] = home.read(layout.row(role).path).text if layout.has(role) else ""
+            texts[role] = home.read(here.page_of(role)).text if layout.has(role) else ""
     seen = next((row for row in talks if row.source_plugin in _agents()), None)
     done = {
         "you": "**Name:** _(" not in texts.get("user", ""),
