@@ -15,7 +15,7 @@ import difflib
 import hashlib
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -206,16 +206,19 @@ def planned(edits: Sequence[HostEdit], kept: Mapping[str, Any]) -> tuple[Step, .
             and (there := read(edit.path)) not in (None, edit.put("").encode())
         ):
             raise _refused(edit.path, f"{len(there or b'')} bytes of somebody else's, or another home's, stand there")
-    steps = (Step(path=edit.path, before=(there := read(edit.path)), after=_changed(edit, there)) for edit in edits)
+    steps = (
+        Step(path=edit.path, before=(there := read(edit.path)), after=_changed(edit.path, edit.put, there))
+        for edit in edits
+    )
     return tuple(step for step in steps if step.before != step.after)
 
 
-def _changed(edit: HostEdit, there: bytes | None) -> bytes:
-    text = decoded(edit.path, there)
+def _changed(path: Path, change: Callable[[str], str], there: bytes | None) -> bytes:
+    text = decoded(path, there)
     try:
-        return edit.put(text).encode()
+        return change(text).encode()
     except BadInput as error:
-        raise _refused(edit.path, error) from None
+        raise _refused(path, error) from None
 
 
 def decoded(path: Path, there: bytes | None) -> str:
@@ -248,10 +251,7 @@ def _as_it_was(edit: HostEdit, there: bytes, held: Mapping[str, Any] | None) -> 
         return base64.b64decode(before) if isinstance(before, str) else None
     if edit.whole:
         return None if held is not None else there  # a file of ours that somebody changed; one we never made stays
-    try:
-        return edit.take(decoded(edit.path, there)).encode()
-    except BadInput as error:
-        raise _refused(edit.path, error) from None
+    return _changed(edit.path, edit.take, there)
 
 
 def kept_of(steps: Sequence[Step], already: Mapping[str, Any]) -> dict[str, Any]:
@@ -259,14 +259,11 @@ def kept_of(steps: Sequence[Step], already: Mapping[str, Any]) -> dict[str, Any]
     kept = dict(already)
     for step in steps:
         old = kept.get(str(step.path))
-        is_ours = isinstance(old, dict) and old.get("made") == _digest(step.before or b"")
-        before = old.get("before") if is_ours and isinstance(old, dict) else _encoded(step.before)
+        before = None if step.before is None else base64.b64encode(step.before).decode()
+        if isinstance(old, dict) and old.get("made") == _digest(step.before or b""):
+            before = old.get("before")
         kept[str(step.path)] = {"before": before, "made": _digest(step.after or b"")}
     return kept
-
-
-def _encoded(raw: bytes | None) -> str | None:
-    return None if raw is None else base64.b64encode(raw).decode()
 
 
 def _digest(raw: bytes) -> str:

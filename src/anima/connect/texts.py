@@ -14,7 +14,7 @@ import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from anima.errors import BadInput
 
@@ -39,14 +39,13 @@ _TEXTS = re.compile(r'\[\n\s+("(?:[^"\\]|\\.)*"(?:,\n\s+"(?:[^"\\]|\\.)*")*)\n\s
 
 @dataclass(slots=True)
 class JsonNode:
-    """A value with where it stands. Of an object, `members` has the span of each member from its name on; of a list,
-    `items`."""
+    """A value with where it stands. `parts` are the members of an object by their names, or the elements of a list by their
+    places, each with where it begins: a member at its name."""
 
     start: int
     end: int
     value: Any
-    members: dict[str, tuple[int, JsonNode]] = field(default_factory=dict)
-    items: list[JsonNode] = field(default_factory=list)
+    parts: dict[str | int, tuple[int, JsonNode]] = field(default_factory=dict)
 
 
 def parse(text: str) -> JsonNode:
@@ -69,10 +68,8 @@ def _after(text: str, at: int) -> int:
 def _value(text: str, at: int, depth: int) -> JsonNode:
     if depth > 100:
         raise ValueError
-    if text[at] == "{":
-        return _object(text, at, depth)
-    if text[at] == "[":
-        return _list(text, at, depth)
+    if text[at] in "{[":
+        return _parts(text, at, depth)
     if text[at] in "\"'":
         end = _string_end(text, at)
         return JsonNode(at, end, _string(text[at:end]))
@@ -101,46 +98,39 @@ def _string(raw: str) -> str:
     return str(json.loads(f'"{inner}"', strict=False))
 
 
-def _object(text: str, at: int, depth: int) -> JsonNode:
-    node, here = JsonNode(at, at, {}), _after(text, at + 1)
-    while text[here] != "}":
-        start = here
-        if text[here] in "\"'":
-            here = _string_end(text, here)
-            name = _string(text[start:here])
-        else:
-            word = _ATOM.match(text, here)
-            if word is None:
-                raise ValueError
-            name, here = word[0], word.end()
-        here = _after(text, here)
-        if text[here] != ":":
-            raise ValueError
-        found = _value(text, _after(text, here + 1), depth + 1)
-        node.members[name], node.value[name] = (start, found), found.value
-        here = _next(text, found.end, "}")
-    node.end = here + 1
-    return node
-
-
-def _list(text: str, at: int, depth: int) -> JsonNode:
-    node, here = JsonNode(at, at, []), _after(text, at + 1)
-    while text[here] != "]":
+def _parts(text: str, at: int, depth: int) -> JsonNode:
+    """An object or a list."""
+    closing = "}" if text[at] == "{" else "]"
+    node, here = JsonNode(at, at, None), _after(text, at + 1)
+    while text[here] != closing:
+        start, key = here, cast("str | int", len(node.parts))
+        if closing == "}":
+            key, here = _name(text, here)
         found = _value(text, here, depth + 1)
-        node.items.append(found)
-        node.value.append(found.value)
-        here = _next(text, found.end, "]")
-    node.end = here + 1
+        node.parts[key] = (start, found)
+        here = _after(text, found.end)
+        if text[here] == ",":
+            here = _after(text, here + 1)
+        elif text[here] != closing:
+            raise ValueError
+    values = {key: found.value for key, (_, found) in node.parts.items()}
+    node.value, node.end = values if closing == "}" else list(values.values()), here + 1
     return node
 
 
-def _next(text: str, at: int, closing: str) -> int:
-    here = _after(text, at)
-    if text[here] == ",":
-        return _after(text, here + 1)
-    if text[here] != closing:
+def _name(text: str, at: int) -> tuple[str, int]:
+    """The name of a member, and where its value begins."""
+    if text[at] in "\"'":
+        end = _string_end(text, at)
+        name = _string(text[at:end])
+    elif word := _ATOM.match(text, at):
+        name, end = word[0], word.end()
+    else:
         raise ValueError
-    return here
+    end = _after(text, end)
+    if text[end] != ":":
+        raise ValueError
+    return name, _after(text, end + 1)
 
 
 # -- putting in and taking out ---------------------------------------------------------------------------------------------
@@ -152,11 +142,11 @@ def put(text: str, path: Sequence[str], value: object) -> str:
     for depth, name in enumerate(path):
         if not isinstance(node.value, dict):
             raise BadInput(f"{'.'.join(path[:depth]) or 'the file'} is no object")
-        if name not in node.members:
+        if name not in node.parts:
             for missing in reversed(path[depth + 1 :]):
                 value = {missing: value}
-            return _added(text, node, f"{json.dumps(name)}: ", value, depth + 1, closing="}")
-        node = node.members[name][1]
+            return _added(text, node, f"{json.dumps(name)}: ", value, depth + 1)
+        node = node.parts[name][1]
     if node.value == value:
         return text
     return text[: node.start] + _drawn(text, value, len(path)) + text[node.end :]
@@ -169,23 +159,25 @@ def put_item(text: str, path: Sequence[str], value: object) -> str:
         return put(text, path, [value])
     if not isinstance(node.value, list):
         raise BadInput(f"{'.'.join(path)} is no list")
-    return text if value in node.value else _added(text, node, "", value, len(path) + 1, closing="]")
+    return text if value in node.value else _added(text, node, "", value, len(path) + 1)
 
 
 def take(text: str, path: Sequence[str]) -> str:
     """The text without a member; as it is where there is none."""
     node = _found(parse(text), path[:-1])
-    if node is None or path[-1] not in node.members:
+    if node is None or path[-1] not in node.parts:
         return text
-    start, found = node.members[path[-1]]
+    start, found = node.parts[path[-1]]
     return _without(text, node, start, found.end)
 
 
 def take_item(text: str, path: Sequence[str], value: object) -> str:
     """The text without an element of a list; as it is where there is none."""
     node = _found(parse(text), path)
-    found = next((item for item in node.items if item.value == value), None) if node else None
-    return _without(text, node, found.start, found.end) if node and found else text
+    if node is None or not isinstance(node.value, list) or value not in node.value:
+        return text
+    start, found = node.parts[node.value.index(value)]
+    return _without(text, node, start, found.end)
 
 
 def at(text: str, path: Sequence[str]) -> Any:
@@ -196,13 +188,13 @@ def at(text: str, path: Sequence[str]) -> Any:
 
 def _found(node: JsonNode | None, path: Sequence[str]) -> JsonNode | None:
     for name in path:
-        node = node.members[name][1] if node and name in node.members else None
+        node = node.parts[name][1] if node and name in node.parts else None
     return node
 
 
-def _added(text: str, node: JsonNode, name: str, value: object, depth: int, *, closing: str) -> str:
+def _added(text: str, node: JsonNode, name: str, value: object, depth: int) -> str:
     """With something put in behind the last member or element of a node."""
-    spans = [(start, found.end) for start, found in node.members.values()] or [(i.start, i.end) for i in node.items]
+    spans = [(start, found.end) for start, found in node.parts.values()]
     newline = "\r\n" if "\r\n" in text else "\n"
     step = _step(text)
     drawn = name + _drawn(text, value, depth)
@@ -216,23 +208,14 @@ def _added(text: str, node: JsonNode, name: str, value: object, depth: int, *, c
 
 def _without(text: str, node: JsonNode, start: int, end: int) -> str:
     """Without a member or element: with the comma before it, or, of the first, with the one after it."""
-    before = _comma_before(text, node, start)
-    if before is not None:
+    others = [found.end for at, found in node.parts.values() if at < start]
+    before = _after(text, max(others)) if others else 0
+    if others and text[before] == ",":
         return text[:before] + text[end:]
     after = _after(text, end)
     if text[after] == ",":
         return text[:start] + text[_after(text, after + 1) :]
     return text[: node.start + 1] + text[node.end - 1 :]
-
-
-def _comma_before(text: str, node: JsonNode, start: int) -> int | None:
-    """The comma that stands before a member, when another comes before it."""
-    others = [found.end for at, found in node.members.values() if at < start]
-    others += [item.end for item in node.items if item.start < start]
-    if not others:
-        return None
-    here = _after(text, max(others))
-    return here if text[here] == "," else None
 
 
 def _drawn(text: str, value: object, depth: int) -> str:
