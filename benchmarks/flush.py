@@ -18,7 +18,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from anima.sessions.flush import SHARE, Said, extract
+from anima.sessions.flush import SHARE, extract
+from anima.sessions.replay import Turn
 
 UNANSWERABLE = 5  # a category whose questions have no evidence
 
@@ -52,7 +53,8 @@ def main() -> None:
         there: set[str] = set()
         for session in sessions(conversation):
             kept = extract(
-                (Said(role="user", text=t["text"], number=n) for n, t in enumerate(session)), share=given.share
+                (Turn(timestamp="", role="user", content=t["text"], number=n) for n, t in enumerate(session)),
+                share=given.share,
             )
             kept_ids |= {session[line.number]["dia_id"] for line in kept}
             there |= {turn["dia_id"] for turn in session}

@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anima import Home, Scope
-from anima.sessions.flush import Said, bullets_of, extract
+from anima.sessions.flush import bullets_of, extract
+from anima.sessions.replay import Turn
 from anima.testing import Clock, Model
 
 
@@ -32,7 +33,7 @@ def log_of(home, day="2026-05-08"):
 
 
 def said(*texts, role="user"):
-    return [Said(role=role, text=text, number=n) for n, text in enumerate(texts)]
+    return [Turn(timestamp="", role=role, content=text, number=n) for n, text in enumerate(texts)]
 
 
 # -- what is worth keeping ----------------------------------------------------------------------------------------------

@@ -92,7 +92,7 @@ def test_what_a_model_gets_wrong_is_answered_with_what_to_do_and_recorded(
     [found] = session.run([call])
 
     assert said in json.loads(found["content"])["error"]
-    [entry] = session.rooms.transcripts.read(session.id).entries
+    [entry] = session.rooms.read(session.id).entries
     assert said in entry.content and entry.message_id == "call_1"
 
 

@@ -88,7 +88,9 @@ class ModelDown(HomeError):
     """The model did not answer, or not in a way that can be used. What was said before is kept. `final`: asking again
     will not go better, because of the key or the account."""
 
-    final = False
+    def __init__(self, message: str, *, hint: str | None = None, final: bool = False) -> None:
+        super().__init__(message, hint=hint)
+        self.final = final
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,9 +151,12 @@ class Conversation:
         self._desk = Desk(session, heard=heard, attended=attended, delegates=delegates)
         session.news()  # is among the entries, and has to be taken in
         summary, turns = session.context()
-        self._turns, self._told = list(turns), news_for(session) if not (turns or summary) else ""
-        if turns or summary:
-            self._told = "\n\n".join(filter(None, (_taken_up(session, summary), delegates.broke_off())))
+        self._turns = list(turns)
+        if turns or summary:  # what a model must know that takes a conversation up
+            known = (_summed(summary) if summary else "", session.noted(), delegates.broke_off())
+            self._told = "\n\n".join(filter(None, known))
+        else:
+            self._told = news_for(session)
         self._meanwhile = list[str]()
         self._lodging = Lodging(
             session,
@@ -392,11 +397,6 @@ def _happening(event: object) -> Happening | None:
 # -- wordings ----------------------------------------------------------------------------------------------------------
 
 
-def _taken_up(session: Session, summary: str) -> str:
-    """What a model must know that takes a conversation up."""
-    return "\n\n".join(filter(None, (_summed(summary) if summary else "", session.noted())))
-
-
 def _summed(summary: str) -> str:
     return (
         "What stands in <summary> was said before, in this same conversation. It is a record: what it calls done is done, "
@@ -447,9 +447,12 @@ def is_overflow(error: BaseException) -> bool:
 def _down(error: BaseException) -> ModelDown:
     """A sentence for what went wrong, and what to do. It holds no key and no prompt."""
     if isinstance(error, ModelAuthenticationError):
-        return _final("the model's server does not know this key", "anima model NAME --key sets another")
+        return ModelDown(
+            "the model's server does not know this key", hint="anima model NAME --key sets another", final=True
+        )
     if isinstance(error, ModelQuotaExceededError):
-        return _final("the account of this key has no credit left", "see your account, or anima model practice")
+        hint = "see your account, or anima model practice"
+        return ModelDown("the account of this key has no credit left", hint=hint, final=True)
     if isinstance(error, ModelRateLimitError):
         return ModelDown("the model's server says: too many requests", hint="wait a little and say it again")
     if isinstance(error, UsageLimitExceeded):
@@ -459,9 +462,3 @@ def _down(error: BaseException) -> ModelDown:
     if isinstance(error, ModelConnectionError):
         return ModelDown("the model's server cannot be reached, or did not answer", hint="anima model --test")
     return ModelDown(f"the model's answer cannot be used ({type(error).__name__})", hint="say it again")
-
-
-def _final(what: str, hint: str) -> ModelDown:
-    error = ModelDown(what, hint=hint)
-    error.final = True
-    return error

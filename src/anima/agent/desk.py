@@ -149,7 +149,7 @@ class Delegates:
 
     def broke_off(self) -> str:
         """What a model must know that takes this conversation up: sub-agents that a kill ended. Told once. Blocks."""
-        talks = self.session.rooms.transcripts
+        talks = self.session.rooms
         if not talks.kept or not self._spawns or not self.session.rooms.prompts.subagents()[0]:
             return ""
         gone = list[str]()
@@ -470,7 +470,7 @@ class Desk:
     ) -> None:
         self._session, self._heard, self._delegates = session, heard, delegates
         scope, site = session.listener.scope, session.site
-        self._attended = attended and scope not in ALONE and session.rooms.transcripts.kept
+        self._attended = attended and scope not in ALONE and session.rooms.kept
         is_for_them = session.access != "none" and (not session.listener.layer or scope is Scope.GROUP)
         servers = [each for each in site.own.tools if scope in each.scopes and is_for_them]  # none for a stranger's own
         self._tools, self._vouched = OutsideTools(servers, site.env, self._notice), set[str]()
@@ -516,7 +516,7 @@ class Desk:
         something `instead`."""
         calls = self._session.outside
         for each in await asyncio.to_thread(calls.open):
-            if calls.is_decided(each):
+            if calls.waiting.step(each.card) != "waits":
                 try:
                     answer = await self._carried_out(each)
                 except Refused:
@@ -525,7 +525,7 @@ class Desk:
                 answer = await asyncio.to_thread(calls.refused, each.name, each.given, INSTEAD, each.id)
             else:
                 continue
-            await asyncio.to_thread(calls.put_away, each)
+            await asyncio.to_thread(calls.waiting.answered, each.card)
             self._heard(Happening(kind="tool", name=each.name, data=each.given))
             self._heard(Happening(kind="tool_result", name=each.name, data=answer))
             yield each.name, each.given, answer
@@ -534,7 +534,7 @@ class Desk:
         """Carries out what the owner said yes to; what somebody began and did not end is not begun again."""
         for _ in range(int(CALL * 10)):
             try:
-                with self._session.outside.claimed(call) as is_ours:
+                with self._session.outside.waiting.claimed(call.card) as is_ours:
                     text = BROKE_OFF
                     if is_ours:
                         text = await self._tools.call(call.server, call.tool, call.given)

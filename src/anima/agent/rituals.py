@@ -175,9 +175,9 @@ class Rituals:
     def _all_due(self, rituals: Sequence[Ritual]) -> list[RitualRun]:
         done = list[RitualRun]()
         before = self.state()
-        state = before.on_day(self.now(), [*rituals, *self._resting(before)])
+        state = before.on_day(self.now(), rituals)
         if state != before:
-            self._change(lambda kept: kept.on_day(self.now(), [*rituals, *self._resting(kept)]))
+            self._change(lambda kept: kept.on_day(self.now(), rituals))
         for ritual in rituals:
             known = self._watched(ritual)
             new = known is not None and not set(known) <= set(state.ran[ritual.name].known or known)
@@ -190,10 +190,6 @@ class Rituals:
             if not state.on or state.stopped:
                 break
         return done
-
-    def _resting(self, state: Schedule) -> list[Ritual]:
-        """What a start did, which is no page of the rounds, is not forgotten by them."""
-        return [Ritual(name="boot", kind="boot", path="", text="")] if "boot" in state.ran else []
 
     def _remember(self, name: str, known: tuple[str, ...]) -> None:
         self._change(lambda kept: replace(kept, ran={**kept.ran, name: replace(kept.ran[name], known=known)}))
@@ -220,7 +216,7 @@ class Rituals:
         """One run now, because the owner asks: also where the schedule is off. Raises NotFound and HomeBusy."""
         ritual = self._named(name)
         with self._store.lease("rituals"):
-            self._change(lambda kept: kept.on_day(self.now(), [*self.pages()[0], *self._resting(kept), ritual]))
+            self._change(lambda kept: kept.on_day(self.now(), [*self.pages()[0], ritual]))
             return self._run(ritual, self._watched(ritual))
 
     def _run(self, ritual: Ritual, known: tuple[str, ...] | None) -> RitualRun:

@@ -107,8 +107,10 @@ class Schedule:
         try:
             kept = json.loads(data or b"{}")
             refuse_newer("the schedule's state", kept.pop("format", FORMAT), FORMAT)
+            ran = {name: Ran(**each) for name, each in kept.pop("ran", {}).items()}
             ran = {
-                name: Ran(**{**each, "known": _tuple(each.get("known"))}) for name, each in kept.pop("ran", {}).items()
+                name: each if each.known is None else replace(each, known=tuple(each.known))
+                for name, each in ran.items()
             }
             delivered = tuple((time, name, session) for time, name, session in kept.pop("delivered", ()))
             return cls(**{**kept, "paused": tuple(kept.get("paused", ()))}, ran=ran, delivered=delivered)
@@ -119,9 +121,11 @@ class Schedule:
         return json.dumps({"format": FORMAT} | asdict(self), ensure_ascii=False).encode()
 
     def on_day(self, now: datetime, rituals: Iterable[Ritual]) -> Schedule:
-        """The state at a moment: a new day has spent nothing; what is new was seen now, and what is gone is forgotten."""
+        """The state at a moment: a new day has spent nothing; what is new was seen now, and what is gone is forgotten, but for
+        what a start did, which is no page of the rounds."""
         day = now.date().isoformat()
-        ran = {each.name: self.ran.get(each.name) or Ran(seen=now.isoformat()) for each in rituals}
+        ran = {name: each for name, each in self.ran.items() if name == "boot"}
+        ran |= {each.name: self.ran.get(each.name) or Ran(seen=now.isoformat()) for each in rituals}
         return replace(self, day=day, spent=self.spent if day == self.day else 0, ran=ran)
 
     def begun(self, ritual: Ritual, now: datetime, tokens: int, known: tuple[str, ...] | None) -> Schedule:
@@ -149,10 +153,6 @@ class Schedule:
         failures = self.failures + 1
         stopped = why if final else f"{failures} runs failed in a row: {why}" if failures >= FAILURES else self.stopped
         return replace(self, failures=failures, stopped=stopped)
-
-
-def _tuple(raw: Any) -> tuple[str, ...] | None:
-    return None if raw is None else tuple(raw)
 
 
 def state_of(store: Store) -> Schedule:
@@ -305,7 +305,7 @@ def news_for(session: Session) -> str:
         return ""
     fresh, lines = delivered(store, state_of(store).told), list[str]()
     for time, name, id in fresh:
-        if said := " ".join(said_in(session.rooms.transcripts, id).split()):
+        if said := " ".join(said_in(session.rooms, id).split()):
             session.take_in("", sessions=(id,))
             lines.append(f"{time[:16]} {name}: {said}")
     if fresh:

@@ -107,7 +107,7 @@ class Calling:
 
     def _talked(self, query: str, limit: int) -> tuple[list[dict[str, Any]], list[str]]:
         """Entries of transcripts, in the form of hits; their score is only their rank."""
-        transcripts = self._hand.rooms.transcripts
+        transcripts = self._hand.rooms
         if not transcripts.kept or self.listener.scope is not Scope.MAIN:
             return [], ["transcripts are not searched here"]
         found = transcripts.find(query, transcripts.asker(self.listener), limit=limit, max_chars=TALK_CHARS)

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Literal
 from anima.memory.verbs import log_heading, log_line
 from anima.model import Complete, DocPath, Kind, Receipt, Scope
 from anima.sessions.hand import Hand, quotable, quoted, told, without_blocks
-from anima.sessions.replay import time_of
+from anima.sessions.replay import Turn, time_of
 from anima.text import read_table
 from anima.text.dates import day_in_name
 from anima.text.markdown import bullet_text, defuse_tags, lines_of
@@ -28,7 +28,7 @@ from anima.text.phrases import said_in, words_of
 
 if TYPE_CHECKING:
     from anima.sessions.record import Transcript
-    from anima.sessions.replay import Resumed, Turn
+    from anima.sessions.replay import Resumed
 
 SIZE = 2 * 1024 * 1024  # bytes of transcript in one cycle that call for a flush, whatever the tokens
 FAILURES = 3
@@ -80,7 +80,7 @@ class Flushing:
         self._asked = False
         self._failures = 0
         self._left_out = 0  # lines of this flush that stay forgotten
-        self._said: list[Said] = []  # where no transcript is kept
+        self._said: list[Turn] = []  # where no transcript is kept
         self._cycle_from = 0  # the first turn of this cycle
         self._rewritten = 0  # how often the transcript was replaced by one in which something is forgotten
         self._doubtful = False  # a crash may have come between a log line and its mark
@@ -104,7 +104,7 @@ class Flushing:
                 if since is None or record.time >= since
             )
 
-    def heard(self, said: Said) -> None:
+    def heard(self, said: Turn) -> None:
         """A turn of a session that keeps no transcript."""
         self._said.append(said)
 
@@ -133,7 +133,7 @@ class Flushing:
         self.through, self._doubtful = through, False
         self._said.clear()
         if not turns and talk is not None:  # what was said in this cycle, all of it looked at before
-            turns = [_said(turn) for turn in talk.since(self._cycle_from)[0] if turn.call is None]
+            turns = [turn for turn in talk.since(self._cycle_from)[0] if turn.call is None]
         silent, more, extra = self._silent(complete, now, turns)
         if talk is not None and silent != "not asked":
             talk.flush(reason=reason[:80], through=through, lines=len(extra), silent=silent)
@@ -148,16 +148,16 @@ class Flushing:
             proposals=tuple(dict.fromkeys(r.proposal for r in (*receipts, *more) if r.proposal)),
         )
 
-    def _owners(self, turns: Sequence[Said]) -> dict[int, Said]:
+    def _owners(self, turns: Sequence[Turn]) -> dict[int, Turn]:
         """What the owner typed, without what in it is not their own; of a clean session nothing is told apart."""
         if not self._hand.tainted:
             return {}
         typed = set(self._hand.owner_typed())
-        mine = [turn for turn in turns if turn.role == "user" and turn.text in typed]
-        texts = {turn.number: " ".join(filter(None, quotable(turn.text))) for turn in mine}
-        return {turn.number: replace(turn, text=texts[turn.number]) for turn in mine if texts[turn.number]}
+        mine = [turn for turn in turns if turn.role == "user" and turn.content in typed]
+        texts = {turn.number: " ".join(filter(None, quotable(turn.content))) for turn in mine}
+        return {turn.number: replace(turn, content=texts[turn.number]) for turn in mine if texts[turn.number]}
 
-    def _turns(self, talk: Transcript | None) -> tuple[list[Said], int]:
+    def _turns(self, talk: Transcript | None) -> tuple[list[Turn], int]:
         if talk is None:
             return list(self._said), self.through + len(self._said)
         talk.follow()
@@ -166,10 +166,10 @@ class Flushing:
         else:  # somebody may have flushed for us while we were silent
             self.through = max(self.through, talk.flushed_through())
         entries, total = talk.since(self.through)
-        return [_said(turn) for turn in entries if turn.call is None], max(self.through, total)
+        return [turn for turn in entries if turn.call is None], max(self.through, total)
 
     def _written(
-        self, lines: Sequence[str], now: datetime, turns: Sequence[Said], *, what: str = "flush", owned: bool = False
+        self, lines: Sequence[str], now: datetime, turns: Sequence[Turn], *, what: str = "flush", owned: bool = False
     ) -> tuple[list[Receipt], list[str]]:
         """Appends what the logs do not hold yet. Under the home's lock, so that of two flushes one finds the other's."""
         from anima.gate.scan import PLACEHOLDER, scan_text
@@ -197,7 +197,7 @@ class Flushing:
                 receipts.append(self._hand.submit(quoted(change) if owned else change, what=what))
         return receipts, fresh
 
-    def _held(self, now: datetime, turns: Sequence[Said]) -> set[str]:
+    def _held(self, now: datetime, turns: Sequence[Turn]) -> set[str]:
         """The lines of memory and of today's log, after a crash of every log since the first of these turns, and of what
         waits."""
         listener, layout, days = self._hand.listener, self._site.layout, {now.date()}
@@ -220,7 +220,7 @@ class Flushing:
     # -- the model's turn -----------------------------------------------------------------------------------------------
 
     def _silent(
-        self, complete: Complete | None, now: datetime, turns: Sequence[Said]
+        self, complete: Complete | None, now: datetime, turns: Sequence[Turn]
     ) -> tuple[str, list[Receipt], list[str]]:
         """One turn nobody sees. What it answers is data: bullets for the log, and nothing else."""
         if complete is None or self._asked or self._failures >= FAILURES or not turns:
@@ -239,10 +239,6 @@ class Flushing:
         return _status(receipts) if receipts else "silence", receipts, lines
 
 
-def _said(turn: Turn) -> Said:
-    return Said(role=turn.role, text=turn.content[:MAX_TURN], number=turn.number, time=turn.time)
-
-
 def _line(kept: Kept) -> str:
     return told(kept.text) if kept.role == "user" else f"Agent: {kept.text}"
 
@@ -259,16 +255,6 @@ def _bare(line: str) -> str:
 
 
 # -- what is worth keeping ----------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
-    """One turn of a conversation as the extraction takes it."""
-
-    role: str
-    text: str
-    number: int
-    time: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -321,9 +307,9 @@ _GREETING = re.compile(
 _SENTENCE = re.compile(r"[^.!?。！？\n]+(?:[.!?。！？]+[\"”»)]*|\n|$)")
 
 
-def extract(turns: Iterable[Said], *, share: float = SHARE) -> tuple[Kept, ...]:
+def extract(turns: Iterable[Turn], *, share: float = SHARE) -> tuple[Kept, ...]:
     """The lines worth keeping, in the order they were said."""
-    turns = [turn for turn in turns if turn.text.strip() and turn.role in ("user", "assistant")]
+    turns = [turn for turn in turns if turn.content.strip() and turn.role in ("user", "assistant")]
     judged = [found for turn in turns if (found := _judged(turn)) is not None]
     marked = [k for k in judged if k.kind != "fact"]
     plain = sorted((k for k in judged if k.kind == "fact"), key=lambda k: (-k.score, k.number))
@@ -331,8 +317,8 @@ def extract(turns: Iterable[Said], *, share: float = SHARE) -> tuple[Kept, ...]:
     return tuple(sorted([*marked, *plain[:room]], key=lambda k: k.number))
 
 
-def _judged(turn: Said) -> Kept | None:
-    text = " ".join(without_blocks(turn.text).split())
+def _judged(turn: Turn) -> Kept | None:
+    text = " ".join(without_blocks(turn.content[:MAX_TURN]).split())
     if not text:
         return None
     if turn.role == "assistant":
@@ -424,13 +410,13 @@ def _cut(text: str, most: int = MAX_KEPT) -> str:
     return text if len(text) <= most else text[: most - 1].rsplit(" ", 1)[0] + "…"
 
 
-def silent_turn(day: str, path: str, turns: Sequence[Said]) -> str:
+def silent_turn(day: str, path: str, turns: Sequence[Turn]) -> str:
     """What a host's model is asked in the one silent turn before the cut: the task, and what was said, as data. Of that the
     latest turns that fit, in their order; what is left out is said."""
     lines: list[str] = []
     room = SHOWN
     for turn in reversed(turns):
-        line = f"{turn.role}: {_cut(turn.text.strip(), SHOWN_TURN)}"
+        line = f"{turn.role}: {_cut(turn.content.strip(), SHOWN_TURN)}"
         if (room := room - len(line) - 1) < 0:
             lines.append(f"[{len(turns) - len(lines)} earlier turns are left out]")
             break

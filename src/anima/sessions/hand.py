@@ -21,11 +21,11 @@ import re
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import InitVar, dataclass, replace
 from datetime import datetime, timedelta
 from functools import cache
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from anima.config import FILE
 from anima.errors import BadArguments, HomeError
@@ -70,17 +70,23 @@ _MINUTE = timedelta(minutes=1)
 _ACCESS: tuple[Access, ...] = ("none", "ro", "rw")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Rooms:
-    """What the sessions of one home are given of it; a part that costs something is asked for when it is needed."""
+class Rooms(Transcripts):
+    """What was said in the sessions of one home, and what they are given of it: a part that costs something is asked for when
+    it is needed. `propose` takes a wish to forget, for the owner to decide."""
 
-    site: Site
-    transcripts: Transcripts
-    prompts: Prompts
-    writer: Callable[[], Writer]
-    search: Callable[[], Search]
-    propose: Callable[[Change, Mapping[str, str], str], Proposal | None]  # a wish to forget, for the owner to decide
-    nights: Callable[[], Nights]
+    def __init__(
+        self,
+        site: Site,
+        *,
+        prompts: Prompts,
+        writer: Callable[[], Writer],
+        search: Callable[[], Search],
+        propose: Callable[[Change, Mapping[str, str], str], Proposal | None],
+        nights: Callable[[], Nights],
+    ) -> None:
+        super().__init__(site)
+        self.prompts, self.writer, self.search, self.propose, self.nights = prompts, writer, search, propose, nights
+        self.looked_at: dict[str, int] = {}  # how long idle sessions were when they were flushed
 
 
 class Guest(NamedTuple):
@@ -172,7 +178,7 @@ class Hand:
         rules that watch for them, or for the document, are active from now on, on the disk too, unless the transcript has it `recorded`.
         """
         events = [FlowEvent(path=path, by_tool=True)] if path else []
-        talks = self.rooms.transcripts
+        talks = self.rooms
         found = {*origins, *self._origins_of(path, text)}
         found |= talks.doubts(set(sessions) - {self.id}, self.listener.layer)
         if turn is not None:
@@ -219,7 +225,7 @@ class Hand:
     def _carry_on(self, last: Resumed) -> None:
         """Takes up what the transcript says was read. Where it cannot be read, the worst is assumed."""
         known = UNTRUSTED
-        if not last.damaged and not self.rooms.transcripts.has_arrived(self.id):
+        if not last.damaged and not self.rooms.has_arrived(self.id):
             known = origins(last.state.taint if last.state else ())
             self.flows |= frozenset(last.state.flows if last.state else ())
         self.take_in("", origins=known, recorded=True)
@@ -265,7 +271,7 @@ class Hand:
 
     def owner_typed(self) -> tuple[str, ...]:
         """What the owner typed in this conversation, as far as this door shows it: an agent elsewhere could make it up."""
-        talks, talk = self.rooms.transcripts, self._talk
+        talks, talk = self.rooms, self._talk
         if self.guest is not None or self.parent is not None or not self.listener.sees_all:
             return ()
         if talk is None or talks.has_arrived(self.id):
@@ -455,18 +461,10 @@ class OpenCall:
         return cls(id=card.id, card=card, given=given if isinstance(given, dict) else {}, **call)
 
 
-class Records(Protocol):
-    """How a session records a call with its answer; one that was `denied` was never made."""
-
-    def __call__(
-        self, name: str, given: object, answer: Mapping[str, Any], id: str | None, *, denied: bool = False
-    ) -> None: ...
-
-
 class OutsideCalls:
     """The calls of one session."""
 
-    def __init__(self, hand: Hand, record: Records, turns: Callable[[], Iterable[Turn]]) -> None:
+    def __init__(self, hand: Hand, record: Callable[..., None], turns: Callable[[], Iterable[Turn]]) -> None:
         self._hand, self._record, self._turns = hand, record, turns
 
     def heard(
@@ -495,32 +493,21 @@ class OutsideCalls:
         if len(text) > MOST:
             return f"its arguments are longer than {MOST:,} characters, which nobody would read before a yes"
         change = self._hand.wish(DocPath.parse(FILE), Kind.APPEND)  # says who asks; no tool writes this file
-        card = self._waiting.ask(change, {"name": name, "server": server, "tool": tool, "text": text})
+        card = self.waiting.ask(change, {"name": name, "server": server, "tool": tool, "text": text})
         return OpenCall.of(card) if card else "enough of this conversation waits for the owner already"
 
     def open(self) -> list[OpenCall]:
         """The calls of this session that have no answer yet. One whose answer is on record was only not put away."""
-        found = [OpenCall.of(card) for card in self._waiting.of(self._hand.id)]
+        found = [OpenCall.of(card) for card in self.waiting.of(self._hand.id)]
         on_record = {turn.message_id for turn in self._turns()} if found else set()
         for each in found:
             if each.id in on_record:
-                self.put_away(each)
+                self.waiting.answered(each.card)
         return [each for each in found if each.id not in on_record]
 
-    def is_decided(self, call: OpenCall) -> bool:
-        """Whether the owner said yes to it."""
-        return self._waiting.step(call.card) != "waits"
-
-    def claimed(self, call: OpenCall) -> AbstractContextManager[bool]:
-        """Whoever is inside carries it out; False where somebody began before. Raises HomeBusy while somebody does."""
-        return self._waiting.claimed(call.card)
-
-    def put_away(self, call: OpenCall) -> None:
-        """Takes the card of a call that has its answer out of the inbox."""
-        self._waiting.answered(call.card)
-
     @property
-    def _waiting(self) -> WaitingCalls:
+    def waiting(self) -> WaitingCalls:
+        """The cards of calls that wait."""
         return self._hand.rooms.writer().calls
 
 

@@ -271,19 +271,9 @@ class Transcript:
         denied: bool = False,
     ) -> Turn:
         """Records a call of a tool, secrets struck out and cut; one that was `denied` was never made."""
-        named, call, text, kinds = call_kept(name, arguments, answer, read=read, redact=self._redacted)
-        call |= {"denied": True} if denied else {}
-        return self._added(
-            Turn(
-                timestamp=self._now(),
-                role="tool",
-                content=text,
-                message_id=id,
-                name=named,
-                call=call,
-                redacted=kinds,
-            )
-        )
+        turn = call_kept(name, arguments, answer, read=read, redact=self._redacted)
+        call = {**(turn.call or {}), "denied": True} if denied else turn.call
+        return self._added(replace(turn, timestamp=self._now(), message_id=id, call=call))
 
     def _added(self, turn: Turn) -> Turn:
         with self._mutex:
@@ -314,23 +304,13 @@ class Transcript:
                 self._beside(lambda file: file.rewrite(lambda: map(encode, seen)))
         return found
 
-    def state(self, *, taint: Iterable[str], flows: Iterable[str]) -> TrustState:
+    def state(self, *, taint: Iterable[str], flows: Iterable[str]) -> None:
         """Records what a resume must know. Durable at once: a taint that a crash takes away is a hole."""
-        found = TrustState(timestamp=self._now(), taint=tuple(sorted(taint)), flows=tuple(sorted(flows)))
-        self._add(found, sync=True)
-        return found
+        self._add(TrustState(timestamp=self._now(), taint=tuple(sorted(taint)), flows=tuple(sorted(flows))), sync=True)
 
-    def flush(self, **fields: Any) -> Flush:
+    def flush(self, **fields: Any) -> None:
         """Records a flush of memory; `fields` hold no text of the conversation."""
-        found = Flush(timestamp=self._now(), fields=fields)
-        self._add(found, sync=True)
-        return found
-
-    def sync(self) -> None:
-        """Everything recorded so far is on the disk when this returns."""
-        with self._mutex:
-            if not self._closed:
-                self._file.sync()
+        self._add(Flush(timestamp=self._now(), fields=fields), sync=True)
 
     def close(self, reason: str = "") -> None:
         """Records the end and lets the files go. Closing twice does no harm."""

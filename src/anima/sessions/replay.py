@@ -62,11 +62,10 @@ class Asker:
     scopes: frozenset[str] | None = None
 
     def sees(self, header: Header | None) -> bool:
-        return header is not None and self.sees_row(header.agent_id, header.layer or "", header.scope or "")
-
-    def sees_row(self, agent: str, layer: str, scope: str) -> bool:
-        in_layer = self.layers is None or layer in self.layers
-        return self.agent in (None, agent) and in_layer and (self.scopes is None or scope in self.scopes)
+        if header is None or self.agent not in (None, header.agent_id):
+            return False
+        in_layer = self.layers is None or (header.layer or "") in self.layers
+        return in_layer and (self.scopes is None or (header.scope or "") in self.scopes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -366,7 +365,6 @@ class Resumed:
     flushes: tuple[Flush, ...]
     through: int  # entries that flushes have looked at, in any cycle
     cycle_start: int  # the byte at which the last boundary stands; 0 before the first
-    closed: bool
     count: Count
     damaged: tuple[BadLine, ...]  # lines that are no entries and were not understood; one may have held a taint
 
@@ -380,7 +378,7 @@ def resumed(file: Readable) -> Resumed | None:
     boundary: Boundary | None = None
     flushes: list[Flush] = []
     damaged: list[BadLine] = []
-    through = cycle_start = closed_at = 0
+    through = cycle_start = 0
     for item in scan(file, entries=False):
         if isinstance(item, BadLine):
             damaged.append(item)
@@ -396,8 +394,6 @@ def resumed(file: Readable) -> Resumed | None:
             case Flush(fields=fields):
                 flushes.append(item.record)
                 through = max(through, found if isinstance(found := fields.get("through"), int) else 0)
-            case Close():
-                closed_at = item.after.offset
     return Resumed(
         header=header,
         state=state,
@@ -405,7 +401,6 @@ def resumed(file: Readable) -> Resumed | None:
         flushes=tuple(flushes),
         through=through,
         cycle_start=cycle_start,
-        closed=closed_at == end.offset > 0,
         count=end,
         damaged=tuple(damaged),
     )
@@ -515,8 +510,6 @@ _ROOM = ((2_000, 40), (600, 20), (200, 10), (80, 5), (30, 3))  # the same, until
 _DEEP = 8
 _RECEIPT = ("status", "path", "revision", "proposal", "rule")
 
-Kept = tuple[str, dict[str, Any], str, tuple[str, ...]]
-
 
 def call_kept(
     name: str,
@@ -525,8 +518,8 @@ def call_kept(
     *,
     read: Iterable[str],
     redact: Callable[[str], tuple[str, tuple[str, ...]]],
-) -> Kept:
-    """(the tool's name, the record's `call`, its content, the kinds of secrets that were taken out)."""
+) -> Turn:
+    """A call as it is recorded, but for its time; `redact` says which kinds of secrets it took out."""
     whole = _small({"arguments": arguments, "answer": answer}, *_LOOKED_AT)
     text, kinds = redact(json.dumps(whole, ensure_ascii=False))
     try:
@@ -538,7 +531,8 @@ def call_kept(
         call["read"] = read
     if "status" in answer and "path" in answer:
         call["receipt"] = {key: answer[key] for key in _RECEIPT if answer.get(key) is not None}
-    return str(name)[:_NAME], call, _fitted(whole["answer"])[1], kinds
+    text = _fitted(whole["answer"])[1]
+    return Turn(timestamp="", role="tool", content=text, name=str(name)[:_NAME], call=call, redacted=kinds)
 
 
 def told(value: object) -> str:

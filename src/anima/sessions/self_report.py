@@ -68,7 +68,7 @@ class SelfReport:
 
     def _my_stats(self) -> dict[str, Any]:
         """Counts an agent can tell of itself: of this listener's layer, and of the last seven days."""
-        site, listener, transcripts = self._site, self.listener, self._hand.rooms.transcripts
+        site, listener, transcripts = self._site, self.listener, self._hand.rooms
         bullets = [line for line in lines_of(self._memory()[1]) if _is_point(line)]
         nights = self._hand.rooms.nights() if listener.is_owner else Nights()
         store, since = site.store, site.clock() - WEEK
@@ -127,7 +127,7 @@ class SelfReport:
         self, *, action: str, session_id: str | None, query: str | None, limit: int | None, max_chars: int
     ) -> dict[str, Any]:
         """What was said in sessions. Those whose words are shown are taken in."""
-        hand, transcripts = self._hand, self._hand.rooms.transcripts
+        hand, transcripts = self._hand, self._hand.rooms
         asker = transcripts.asker(self.listener)
         if action == "list_sessions":
             rows = transcripts.list(asker, limit or 50)

@@ -13,6 +13,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from datetime import timedelta
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, overload
@@ -20,26 +21,22 @@ from typing import TYPE_CHECKING, Any, Self, overload
 from anima.errors import BadArguments, HomeError, NoSuchSession, for_a_model
 from anima.layout.listener import Listener, Sight, is_groups, place_of
 from anima.layout.trust import ReadOutside, served
-from anima.model import Access, Change, Complete, DocPath, Kind, Nights, Origin, Scope, Seen
+from anima.model import Access, Complete, DocPath, Kind, Origin, Scope, Seen
 from anima.sessions import CHATS, agent_for, narrowed, route_of
 from anima.sessions.calls import Calling, framed, is_others
-from anima.sessions.flush import SIZE, Flushed, Flushing, Pressure, Said
+from anima.sessions.flush import SIZE, Flushed, Flushing, Pressure
 from anima.sessions.hand import Guest, Hand, OpenCall, OutsideCalls, Rooms, no
 from anima.sessions.record import Transcript, redaction
 from anima.sessions.replay import Header, Turn, stamp
 from anima.sessions.self_report import SelfReport
 from anima.sessions.tools import Format, Tool, chosen, tool_calls, tools_for
-from anima.sessions.transcripts import Transcripts
-from anima.site import Site, first_agent
+from anima.site import first_agent
 from anima.text.markdown import sections
 
 if TYPE_CHECKING:
     from anima.memory import Proposal
-    from anima.memory.write import Writer
     from anima.prompt import Prompt
     from anima.prompt.fields import Subagent
-    from anima.prompt.gather import Prompts
-    from anima.search.current import Search
     from anima.sessions.record import Role
 
 ESSENTIAL = frozenset({"every session", "session startup", "red lines", "safety"})  # of AGENTS.md, after a cut
@@ -103,11 +100,11 @@ class Session(Hand):
             said = Turn(timestamp="", role=role, content=content, sender_id=speaker, message_id=message_id, name=name)
             self.take_in(content, turn=said)
             turn = None
-            if self.rooms.transcripts.kept:
+            if self.rooms.kept:
                 turn = self._begun().log(role, content, message_id=message_id, sender_id=speaker, name=name)
             else:
                 text = redaction(self.site.config.sessions)(content)[0]
-                self._flushing.heard(Said(role=role, text=text, number=0, time=self.site.clock()))
+                self._flushing.heard(replace(said, timestamp=stamp(self.site.clock()), content=text))
             if role == "user" and self.site.config.prompt.freeze == "turn":
                 self.refresh()
             return turn
@@ -116,16 +113,8 @@ class Session(Hand):
         """The transcript; a new one's header says who listened, which soul was worn, and what the prompt was made of."""
         if self._talk is not None:
             return self._talk
-        manifest = tuple(
-            {
-                "path": line.path,
-                "role": line.role,
-                "status": line.status,
-                "chars_shown": line.chars_shown,
-                "reason": line.reason,
-            }
-            for line in self.prompt.manifest
-        )
+        shown = ("path", "role", "status", "chars_shown", "reason")
+        manifest = tuple({key: getattr(line, key) for key in shown} for line in self.prompt.manifest)
         header = Header(
             id=self.id,
             timestamp=stamp(self.site.clock()),
@@ -140,7 +129,7 @@ class Session(Hand):
             guest=self.guest.mark if self.guest else None,
             access=None if self.access == "rw" else self.access,
         )
-        self._talk = self.rooms.transcripts.create(header)
+        self._talk = self.rooms.create(header)
         if self.tainted or self.flows:
             self._record_trust(self._talk)
         self._note_persona()
@@ -158,7 +147,7 @@ class Session(Hand):
             self._closed = True
             if self._talk is not None:
                 self._talk.close()
-                self.rooms.transcripts.refresh()
+                self.rooms.refresh()
         self.site.store.commit()
 
     def leave(self) -> None:
@@ -239,7 +228,7 @@ class Session(Hand):
     ) -> None:
         """What the tool did is done: that it cannot be recorded, or not any more, does not undo it."""
         with self._mutex, suppress(HomeError):
-            if self.rooms.transcripts.kept and not self._closed:
+            if self.rooms.kept and not self._closed:
                 self._begun().call(name, given, answer, read=self.all_read, id=id, denied=denied)
 
     def news(self) -> tuple[Turn, ...]:
@@ -323,7 +312,7 @@ class Session(Hand):
                 done = self._flushing.run(reason, self._talk, complete or self.complete)
                 self._flushing.cycle_done |= reason == "pressure"
                 if self._talk is not None and self.site.layout.talks:  # others read its list of sessions
-                    self.rooms.transcripts.refresh()
+                    self.rooms.refresh()
                 return done
             finally:
                 self._is_flushing = False
@@ -380,30 +369,8 @@ class Session(Hand):
         return "\n\n".join(told)[:ESSENTIAL_CHARS]
 
 
-class Sessions(Transcripts):
+class Sessions(Rooms):
     """The sessions of one home: what was said in them, and the way to begin one or take one up."""
-
-    def __init__(
-        self,
-        site: Site,
-        *,
-        prompts: Prompts,
-        writer: Callable[[], Writer],
-        search: Callable[[], Search],
-        propose: Callable[[Change, Mapping[str, str], str], Proposal | None],
-        nights: Callable[[], Nights],
-    ) -> None:
-        super().__init__(site)
-        self._rooms = Rooms(
-            site=site,
-            transcripts=self,
-            prompts=prompts,
-            writer=writer,
-            search=search,
-            propose=propose,
-            nights=nights,
-        )
-        self._looked_at: dict[str, int] = {}  # how long idle sessions were when they were flushed
 
     def begin(
         self,
@@ -442,7 +409,7 @@ class Sessions(Transcripts):
             sender = chat
         channel, sender = place_of(sender, channel)
         return Session(
-            rooms=self._rooms,
+            rooms=self,
             listener=self.site.listener(narrowed(Scope.parse(scope), chat_type), sender, channel, group),
             id=id or self.site.new_id(),
             channel=channel,
@@ -504,7 +471,7 @@ class Sessions(Transcripts):
                     hint="begin a new one; anima sessions ID reads this one",
                 )
             return Session(
-                rooms=self._rooms,
+                rooms=self,
                 listener=listener,
                 id=id,
                 channel=header.source_plugin or None,
@@ -554,9 +521,9 @@ class Sessions(Transcripts):
         such as those of a host that was killed. They can be resumed all the same. For a server's rounds."""
         done, before = [], stamp(self.site.clock() - idle)
         for row in self.list():
-            if row.closed or row.updated_at > before or self._looked_at.get(row.id) == row.bytes:
+            if row.closed or row.updated_at > before or self.looked_at.get(row.id) == row.bytes:
                 continue
-            self._looked_at[row.id] = row.bytes  # one that does not grow is not looked at twice
+            self.looked_at[row.id] = row.bytes  # one that does not grow is not looked at twice
             try:
                 session = self.resume(row.id)
             except HomeError:

@@ -25,20 +25,24 @@ Format = Literal["openai", "anthropic", "mcp"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Argument:
-    """One argument of a tool. `kind` is text, number (whole), share (0 to 1) or flag."""
+    """One argument of a tool, or one part of its answer. `kind` is one of `_PARTS`, of an argument text, number (whole), share
+    (0 to 1) or flag; a part of an answer that is not `always` there may be missing or null."""
 
     name: str
     kind: str
-    about: str
+    about: str = ""
     default: Any = None
     required: bool = False
     low: int | None = None
     high: int | None = None
     one_of: Sequence[str] = ()
     most: int = 262_144  # characters of a text
+    always: bool = True
 
     def schema(self) -> dict[str, Any]:
-        found = _PARTS[self.kind] | {"description": self.about}
+        found = _PARTS[self.kind] | ({"description": self.about} if self.about else {})
+        if not self.always:
+            found["type"] = [found["type"], "null"]
         if self.default is not None:
             found["default"] = self.default
         if self.low is not None:
@@ -59,22 +63,6 @@ _PARTS: dict[str, dict[str, Any]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerPart:
-    """One part of a tool's answer. `kind` is one of `_PARTS`; one that is not `always` there may be missing or null."""
-
-    name: str
-    kind: str
-    about: str = ""
-    always: bool = True
-
-    def schema(self) -> dict[str, Any]:
-        found = dict(_PARTS[self.kind])
-        if not self.always:
-            found["type"] = [found["type"], "null"]
-        return found | ({"description": self.about} if self.about else {})
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Tool:
     """A row of the table. `answer` is what its result holds; a tool that says nothing of it answers any object."""
 
@@ -85,7 +73,7 @@ class Tool:
     read_only: bool = True
     destructive: bool = False
     idempotent: bool = True
-    answer: tuple[AnswerPart, ...] = ()
+    answer: tuple[Argument, ...] = ()
     row: str = ""  # of the file table: it exists only for whom that row stands in the prompt
     always: bool = False  # a host that loads tools when they are asked for should load this one at once
 
@@ -168,13 +156,12 @@ def _value(tool: str, argument: Argument, given: Mapping[str, Any]) -> Any:
 def tool_of(name: str, row: dict[str, Any]) -> Tool:
     """A tool as a row of a table says it."""
     given = {key: value for key, value in row.items() if key not in ("scopes", "arguments", "answer")}
-    return Tool(
-        name=name,
-        scopes=frozenset(map(Scope, row.get("scopes", Scope))),
-        arguments=tuple(Argument(name=key, **values) for key, values in row.get("arguments", {}).items()),
-        answer=tuple(AnswerPart(name=key, **values) for key, values in row.get("answer", {}).items()),
-        **given,
+    arguments, answer = (
+        tuple(Argument(name=key, **values) for key, values in row.get(part, {}).items())
+        for part in ("arguments", "answer")
     )
+    scopes = frozenset(map(Scope, row.get("scopes", Scope)))
+    return Tool(name=name, scopes=scopes, arguments=arguments, answer=answer, **given)
 
 
 TABLE: dict[str, Tool] = {name: tool_of(name, row) for name, row in read_table("sessions", "tools").items()}

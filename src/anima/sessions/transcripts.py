@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -52,7 +53,7 @@ from anima.text.phrases import Left, Sought, Touched
 
 if TYPE_CHECKING:
     from anima.layout import TalkPlace
-    from anima.store import Logs
+    from anima.store import Logs, OpenLog
 
 LIST = "sessions.json"  # AgentScope's
 MAX_SUMMARY = 400
@@ -146,7 +147,7 @@ class Transcripts:
 
     def kept_of(self, tool: str, answer: Mapping[str, Any]) -> str:
         """What a record of this answer says: how a result that comes by again is known."""
-        return call_kept(tool, {}, answer, read=(), redact=lambda text: (self.redact(clean(text))[0], ()))[2]
+        return call_kept(tool, {}, answer, read=(), redact=lambda text: (self.redact(clean(text))[0], ())).content
 
     # -- reading --------------------------------------------------------------------------------------------------------
 
@@ -200,21 +201,23 @@ class Transcripts:
         known: Listed | None = None,
     ) -> TurnPage:
         """A page of one session; `known` is its row from earlier, for whoever reads on while it grows."""
-        asker = asker or self.owner()
         row = known or self.get(id, asker)
-        with self.folder.open(id) as file:
-            if not asker.sees(header_of(file, agent_of(self.folder.name))):
-                raise NoSuchSession(f"{id}: there is no such session")
+        with self._shown(id, asker) as file:
             return read(file, start=start, limit=limit, newest=newest, known=row.known)
 
     def marks(self, id: str, asker: Asker | None = None) -> tuple[Record, ...]:
         """What stands between the entries of one session, in order: cuts, flushes, taint, the end."""
-        asker = asker or self.owner()
         self.get(id, asker)
-        with self.folder.open(id) as file:
-            if not asker.sees(header_of(file, agent_of(self.folder.name))):
-                raise NoSuchSession(f"{id}: there is no such session")
+        with self._shown(id, asker) as file:
             return tuple(item.record for item in scan(file, entries=False) if isinstance(item, Placed))
+
+    @contextmanager
+    def _shown(self, id: str, asker: Asker | None) -> Iterator[OpenLog]:
+        """A transcript, for whom its header says may see it."""
+        with self.folder.open(id) as file:
+            if not (asker or self.owner()).sees(header_of(file, agent_of(self.folder.name))):
+                raise NoSuchSession(f"{id}: there is no such session")
+            yield file
 
     def find(self, query: str, asker: Asker | None = None, *, limit: int = 50, max_chars: int = 200) -> Quotes:
         """The asker's entries that hold the words of a query, with a preview of each."""

@@ -35,7 +35,7 @@ class Lodger:
 
     def __init__(self, session: Session) -> None:
         self.session = session
-        talks = session.rooms.transcripts
+        talks = session.rooms
         self._kept_of = talks.kept_of
         past = talks.read(session.id, limit=_ALL).entries if talks.kept and talks.has(session.id) else ()
         self._known = {turn.message_id for turn in past if turn.call is None}

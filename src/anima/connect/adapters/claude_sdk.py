@@ -41,7 +41,7 @@ class LodgedClaude(SessionStore):
         self._told = Counter[str]()  # answers of tools that hooks reported, and that the transcript still brings
         who = session.listener
         self._who = "" if who.sees_all else f"{who.scope} {who.layer}"  # whose logs these are
-        talks = session.rooms.transcripts
+        talks = session.rooms
         folder = f"{session.site.config.sessions.dir}/{NAME}"
         self._logs = session.site.store.logs(folder, suffix=".jsonl") if talks.kept else None
         self._redact = talks.redact
