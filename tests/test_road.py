@@ -311,7 +311,7 @@ def test_the_road_carries_out_only_what_the_gate_has_judged() -> None:
     assert sorted(outside) == ["_noted", "_unseen", "configure"]
     assert all(f"return self.{name}(changes, judged," in road for name in ("_noted", "_unseen"))
     # The owner's own settings, which no tool reaches: one file, and whoever calls is the owner's hand.
-    assert "DocPath.parse(FILE), self.site, self.text_of(DocPath.parse(FILE))" in ast.unparse(
+    assert "DocPath.parse(FILE), self.site, self.site.text_of(DocPath.parse(FILE))" in ast.unparse(
         function("memory/write.py", "configure")
     )
     assert {m for m, tree in MODULES.items() for call in calls(tree) if dotted(call.func).endswith(".configure")} == {

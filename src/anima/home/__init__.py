@@ -193,9 +193,7 @@ class Home:
     def configure(self, key: str, value: str | int | bool | Sequence[str] | None) -> Receipt:
         """Sets a key of anima.toml, as the owner; None takes it out. `gate.rule` takes a rule as TOML, `gate.rule:ID` takes
         one out. It holds at once, but for dialect, folders and embedder. Raises BadConfig."""
-        from anima.memory.verbs import configure
-
-        return configure(self._writer, key, value)
+        return self._writer.configure(key, value)
 
     # -- the parts ------------------------------------------------------------------------------------------------------
 

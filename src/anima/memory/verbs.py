@@ -1,29 +1,25 @@
-"""The owner's verbs: remember, note, edit, seed, configure, and what each writes: a line under a section, a note in a day's
-log, one string for another, one key of anima.toml.
+"""The memory verbs: remember, note, edit, seed, and what each writes: a line under a section, a note in a day's log, one
+string for another.
 
 Promise: each makes changes and submits them to the road, none writes by itself; only the span that is asked for changes;
 an edit looks for its text in what the listener sees and nowhere else; a line that MEMORY.md says already, in the same or
-nearly the same words, is found and told with its place. Not here: the road (write), who may (gate), anima.toml with one
-thing changed (text.toml).
+nearly the same words, is found and told with its place. Not here: the road (write), who may (gate).
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
 from typing import NamedTuple
 
-from anima.config import FILE, load
-from anima.errors import BadArguments, Refused
-from anima.gate.rules import GatePolicy, said
+from anima.errors import BadArguments
 from anima.memory.write import Writer, owners
-from anima.model import OWN_FILE, Answer, DocPath, Kind, Receipt, digest_of
+from anima.model import DocPath, Kind, Receipt, digest_of
 from anima.text.markdown import View, bullet_of, bullet_text, ended, lines_of, newline_of, without_tail
 from anima.text.pages import Landed, opening_for, placed
-from anima.text.toml import edited
 
 _SMALL = frozenset(
     """a an the and or of to in on at for with is are was be been it its this that his her their my your our as by from
@@ -83,23 +79,6 @@ def seed(writer: Writer, *, name: str, emoji: str | None, bootstrap: bool) -> tu
         writer.submit(wanted, what="seed")
     documents.make_folder(layout.daily)
     return tuple(change.path.text for change in wanted)
-
-
-def configure(writer: Writer, key: str, value: str | float | bool | Sequence[str] | None) -> Receipt:
-    """Changes one thing in anima.toml, for the owner alone: no tool reaches this. The new text is read as an opening would
-    read it before it is written, and then holds. Raises BadConfig."""
-    path, site = DocPath.parse(FILE), writer.site
-    text, held = writer.site.text_of(path), site.config
-    if not held.trusted:
-        raise Refused("nobody trusts this folder's anima.toml yet", rule="trust", hint="anima trust-home")
-    new = edited(text or "", key, value)
-    flags = {key: held.value(key) for key, source in held.sources.items() if source == "flag"}
-    config = load(new, env=site.env, flags=flags, trusted=True, own=site.register.owners_file(OWN_FILE))
-    wish = owners(path, Kind.WRITE, new, base=digest_of(text))
-    [receipt] = writer.carry_out((wish,), said(Answer.ALLOW, "owner"), (), what="settings")
-    site.adopt(config)
-    writer.policy = GatePolicy.of(config.gate, site.layout.dialect)
-    return receipt
 
 
 # -- what they write ----------------------------------------------------------------------------------------------------
