@@ -19,7 +19,7 @@ CEILINGS = {
     "backup": 2_230,
     "cli": 4_890,
     "connect": 4_560,
-    "dream": 2_790,
+    "dream": 2_750,
     "forget": 920,
     "gate": 2_460,
     "home": 1_220,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anima.dream.bank import RetainedKind, beliefs, reflect, retained
+from anima.dream.pages import beliefs, reflect, retained
 from anima.model import DocPath
 from anima.text.pages import BEGIN, END, entities_in, facts_at, outside_blocks, slug_of
 
@@ -53,10 +53,10 @@ def test_a_retain_section_is_read_with_kinds_entities_and_places():
     found = log(LOG)
 
     assert [(one.kind, one.line) for one in found] == [
-        (RetainedKind.WORLD, 7),
-        (RetainedKind.EXPERIENCE, 8),
-        (RetainedKind.OPINION, 10),
-        (RetainedKind.OBSERVATION, 11),
+        ("W", 7),
+        ("B", 8),
+        ("O", 10),
+        ("S", 11),
     ]
     assert found[0].text == "@Ana: Uses a Samsung, not an iPhone."
     assert found[1].entities == ("boat", "Casa Azul") and found[1].text.endswith("and it held.")

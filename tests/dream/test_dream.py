@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anima.dream.diary import dreamed_on, fact_of, folded, items, with_section, without
 from anima.dream.material import (
     BUDGET,
     PRESETS,
@@ -24,6 +23,7 @@ from anima.dream.material import (
     score,
     why_junk,
 )
+from anima.dream.pages import dreamed_on, fact_of, folded, items, with_section, without
 from anima.dream.plan import plan_sweep
 from anima.errors import BadArguments
 from anima.ledger import Record

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from anima import Home, Scope
-from anima.dream.bank import Reflection
+from anima.dream.pages import Reflection
 
 RETAIN = "# Log\n\n## Retain\n\n"
 

@@ -13,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from anima import Home, Scope
-from anima.dream.bank import reflect, retained
+from anima.dream.pages import reflect, retained
 from anima.errors import BadArguments
 
 WORDS = "otter kettle lantern quarry saddle thimble walnut zephyr basalt cinder".split()

@@ -21,8 +21,8 @@ from datetime import date
 from enum import StrEnum
 from typing import Any, NamedTuple
 
-from anima.dream.diary import dreamed_page, fact_of, without
 from anima.dream.material import Figures, Held, Material, Promotion, Retirement, Rewording, SweepPlan
+from anima.dream.pages import dreamed_page, fact_of, without
 from anima.dream.plan import ROOM, key_of
 from anima.errors import printable
 from anima.model import Complete

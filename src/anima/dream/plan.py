@@ -3,7 +3,7 @@
 Promise: the same material gives the same plan; a line is promoted only when every gate lets it pass, and each gate says
 why; a line that a newer note made untrue leaves memory whether or not the newer one is asked for yet, and the newer one
 takes its place with the recalls of both; the owner's own lines are never taken out. Linear in notes and lines: a line is
-compared with at most 200 others about the same subject. Not here: gathering and writing (sweep), the diary (diary).
+compared with at most 200 others about the same subject. Not here: gathering and writing (sweep), the diary (pages).
 """
 
 from __future__ import annotations
@@ -15,7 +15,6 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import cache, lru_cache, partial
 
-from anima.dream.diary import dreamed_page
 from anima.dream.material import (
     Candidate,
     Evidence,
@@ -30,6 +29,7 @@ from anima.dream.material import (
     score,
     why_junk,
 )
+from anima.dream.pages import dreamed_page
 from anima.memory.verbs import near
 from anima.text import tags
 from anima.text.changes import Relation, is_paraphrase, relation, says_too, stems, subject, value_of

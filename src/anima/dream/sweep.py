@@ -4,7 +4,8 @@ Promise: gather, plan, write by the one road as the dreamer, all in one batch, a
 repeats the sweep and changes nothing twice. One sweep at a time across processes, by a lease that dies with its holder;
 the mark it began with, and the memory it was planned on, are compared again under the home lock, so that a sweep that
 lost the lease or was overtaken by the owner cannot write. While a model is asked nothing but the lease is held. Nothing
-new since the mark: nothing is written. Not here: what is promoted (plan, consult), the words of pages (diary).
+new since the mark: nothing is written. Every line that a sweep writes is named with every line it was made of, by digest
+alone. Not here: what is promoted (plan, consult), the words of pages (pages).
 """
 
 from __future__ import annotations
@@ -13,14 +14,12 @@ import json
 import threading
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, tzinfo
 from typing import Any
 
-from anima.dream import Due, consult, diary, due, following
-from anima.dream.bank import Reflection
-from anima.dream.diary import Item, Place, traces
+from anima.dream import Due, consult, due, following, pages
 from anima.dream.material import (
     BUDGET,
     Figures,
@@ -33,9 +32,10 @@ from anima.dream.material import (
     Tallies,
     preset_of,
 )
+from anima.dream.pages import Item, Reflection
 from anima.dream.plan import key_of, plan_sweep
 from anima.errors import Damaged, HomeBusy, HomeError, StaleWrite
-from anima.ledger import Record
+from anima.ledger import Key, Record
 from anima.memory.write import Writer
 from anima.model import UNTRUSTED, Actor, Change, Complete, DocPath, Kind, Nights, Origin, Receipt, Scope, digest_of
 from anima.site import Site
@@ -62,6 +62,7 @@ class Sweep:
     said: str = ""
 
 
+Place = tuple[str, str]  # a path, and the digest of a line in it, or the line itself
 Cut = list[tuple[Item, tuple[str, ...]]]  # the notes of a daily log, with the digests of their lines
 
 
@@ -115,7 +116,7 @@ class _Draft:
 class Dreams:
     """The dreaming of one home. Lives as long as the home; keeps tallies and logs between sweeps."""
 
-    budget, opening = BUDGET, diary.OPENING  # characters of MEMORY.md; how a diary begins
+    budget, opening = BUDGET, pages.OPENING  # characters of MEMORY.md; how a diary begins
 
     def __init__(self, site: Site, writer: Callable[[], Writer], *, zone: Callable[[], tzinfo | None]) -> None:
         self._site, self._store, self._layout = site, site.store, site.layout
@@ -256,7 +257,7 @@ class Dreams:
         return self._with_diary(draft, made)
 
     def _with_diary(self, draft: _Draft, made: SweepPlan, *, prose: str = "", remark: str = "") -> _Draft:
-        told = diary.with_diary(made, doubt=self._doubt, prose=prose, remark=remark)
+        told = pages.with_diary(made, doubt=self._doubt, prose=prose, remark=remark)
         return replace(draft, made=told, prose=prose)
 
     def _advised(self, draft: _Draft, since: date | None, complete: Complete | None) -> _Draft:
@@ -302,16 +303,16 @@ class Dreams:
             return []  # a log that is no text has no notes; doctor says more
         if self._logs.get(path, ("", []))[0] != document.digest:
             line = self._store.key.line
-            cut = [(item, tuple(map(line, item.raws))) for item in diary.items(document.text)]
+            cut = [(item, tuple(map(line, item.raws))) for item in pages.items(document.text)]
             self._logs[path] = document.digest, cut
         return self._logs[path][1]
 
     def _held(self, memory: str, tallies: Tallies) -> Iterator[Held]:
-        view, dreamed = self._store.provenance, diary.dreamed_on(memory)
+        view, dreamed = self._store.provenance, pages.dreamed_on(memory)
         known = view.knows(self._memory)
-        for item in diary.items(memory):
+        for item in pages.items(memory):
             raw = item.raws[0]
-            fact, since = diary.fact_of(raw)
+            fact, since = pages.fact_of(raw)
             source = view.source(self._memory, raw) if known else None
             machine = source is not None and source.actor is Actor.DREAMER
             wrote = source.time.date() if machine and source and source.time else None
@@ -414,27 +415,16 @@ class Dreams:
         for note in (c.note for p in made.promotions for c in (p.candidate, *p.also)):
             for source in (self._store.provenance.source(DocPath.parse(note.path), raw) for raw in note.raws):
                 taint |= ({source.origin} | source.taint) & UNTRUSTED if not source.trusted else set()
-        own = Change(
-            path=self._memory,
-            kind=Kind.APPEND,
-            text="",
-            actor=Actor.DREAMER,
-            origin=Origin.DERIVED,
-            taint=frozenset(taint),
-            reason=diary.subject(made),
+        page = pages.written(self._memory, made.memory or "", digest_of(draft.before), reason=pages.subject(made))
+        page = replace(page, taint=frozenset(taint))
+        added = (
+            (DocPath.parse(f"{topics}/past.md"), made.past, pages.PAST),
+            (DocPath.parse(f"{topics}/kept.md"), made.moved, pages.MOVED),
+            (self.diary_path, made.diary, pages.OPENING),
         )
-        changes = [
-            replace(own, path=path, text=text, opening=opening)
-            for path, text, opening in (
-                (DocPath.parse(f"{topics}/past.md"), made.past, diary.PAST),
-                (DocPath.parse(f"{topics}/kept.md"), made.moved, diary.MOVED),
-                (self.diary_path, made.diary, diary.OPENING),
-            )
-            if text
-        ]
-        if made.memory is not None:
-            changes.insert(0, replace(own, kind=Kind.WRITE, text=made.memory, base=digest_of(draft.before)))
-        return changes
+        own = replace(page, kind=Kind.APPEND, base=None)
+        further = [replace(own, path=path, text=text, opening=opening) for path, text, opening in added if text]
+        return [*([page] if made.memory is not None else ()), *further]
 
     def _diff(self, changes: list[Change]) -> str:
         return diff_of(changes, [self._site.text_of(change.path) for change in changes]) if changes else ""
@@ -510,15 +500,7 @@ class Dreams:
         if text is None or place is None or self._doubt(wish.by):
             return None
         lines[place] = f"- {wish.by.fact} (since {wish.until})" + lines[place][len(wish.held.raw) :]
-        change = Change(
-            path=self._memory,
-            kind=Kind.WRITE,
-            text="".join(lines),
-            base=digest_of(text),
-            actor=Actor.DREAMER,
-            origin=Origin.DERIVED,
-            reason="a newer note says otherwise",
-        )
+        change = pages.written(self._memory, "".join(lines), digest_of(text), reason="a newer note says otherwise")
         return self._writer().propose([change], rule=OWNERS_LINE, reason=WHY_ASKED)[0].proposal
 
 
@@ -528,3 +510,39 @@ def unsafe(text: str) -> str | None:
 
     found = scan_text(text)
     return f"the scan found {found[0].kind.partition(':')[0]} in it" if found else None
+
+
+# -- what came of which line ------------------------------------------------------------------------------------------
+
+
+def traces(made: SweepPlan, *, key: Key, memory: str, prose: str = "") -> list[list[str]]:
+    """The rows of a mark: path, digest of a line there, digest of a line this sweep writes. `memory` is MEMORY.md's path."""
+    diary = [line for line in made.diary.split("\n") if line.strip()]
+    spoken = [line for line in prose.split("\n") if line.strip()]
+    rows: dict[tuple[str, str, str], None] = {}
+    for sources, fact, new in _written(made, memory):
+        quote = f"“{fact[: pages.LONGEST - 1].rstrip()}"
+        lines = [new, *(line for line in diary if quote in line), *spoken]
+        for path, raw in sources:
+            rows |= {(path, key.line(raw), key.line(line)): None for line in lines}
+    return [[*row] for row in rows if row[1] and row[2]]
+
+
+def _written(made: SweepPlan, memory: str) -> Iterator[tuple[list[Place], str, str]]:
+    """The lines that something comes from, the fact it states, and its new line; "" where only the diary tells of it."""
+
+    def places(held: Iterable[Held], *notes: LogNote) -> list[Place]:
+        return [*((memory, one.raw) for one in held), *((note.path, raw) for note in notes for raw in note.raws)]
+
+    for p in made.promotions:
+        yield places(p.held, p.candidate.note, *(c.note for c in p.also)), p.fact, p.line
+    for rewording in made.reworded:
+        yield places(rewording.held), rewording.fact, rewording.line
+    for gone in made.retirements:
+        yield places([gone.held], gone.by), gone.held.fact, gone.line
+    for held in made.moves:
+        yield places([held]), held.fact, made.moved_line(held)
+    for wish in made.wishes:
+        yield places([wish.held]), wish.held.fact, ""
+    for truth in made.truths:
+        yield places([], truth.note), truth.fact, ""

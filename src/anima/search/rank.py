@@ -188,16 +188,15 @@ def run(
     signals = _signals(view, query, words, vector)
     mode = {"rrf": _by_rank, "weighted": _by_weight, "context": _in_context}[query.fusion]
     places, hits, more = _hits(view, query, mode(view, query, signals), signals, embedder)
-    is_here, doubts = True, tuple[str, ...]()
+    held = Coverage(1.0, 0.0)
     if query.fusion == "context" and words and not signals.date[places[:LOOKED_AT]].any():
         lines = [(place, hit.text) for place, hit in zip(places[:LOOKED_AT], hits, strict=False)]
         held = answered(view, query.text, words, lines, embedder if signals.has_meaning else None, signals.meaning)
-        is_here, doubts = held.is_here, held.doubts
-    found = _finished(hits, query) if is_here else []
-    notes = [*state(), *notes, *more, *doubts]
-    if is_here and not found and hits:
+    found = _finished(hits, query) if held.is_here else []
+    notes = [*state(), *notes, *more, *held.doubts]
+    if held.is_here and not found and hits:
         notes.append(f"nothing reached the score of {query.min_score:g}; the best had {hits[0].score:.2f}")
-    elif is_here and not found:
+    elif held.is_here and not found:
         near = "" if query.legs == "words" else " or comes near in meaning"
         notes.append(f"no line holds any of these words{near}")
     return SearchAnswer(hits=tuple(found), notes=tuple(dict.fromkeys(notes)))

@@ -6,7 +6,7 @@ heading, else `## Notes`. Only who names a heading that is shared, private or dr
 line give the same place; no model is asked, and what is read of a page is bounded. Of a bank page: the blocks that
 reflection keeps in it, whose lines can be blanked without moving others, the entities that a text names, and what held on a
 date: a line holds from its first day to the day before its last, where its successor begins.
-Not here: who may (gate), the write (memory), what is retained and how bank pages are made (dream.bank).
+Not here: who may (gate), the write (memory), what is retained and how bank pages are made (dream.pages).
 """
 
 from __future__ import annotations

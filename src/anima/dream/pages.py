@@ -1,0 +1,599 @@
+"""The pages that nights write: MEMORY.md's dreamed sections, what is past, what was moved out, the diary, and the bank.
+
+Promise: the same plan gives the same words. Of MEMORY.md only machine-written lines that are named go, each exact to the
+byte, and a dreamed heading that stands over nothing; every other byte stays. The diary says what was considered, kept, let
+go and refused, and why; it quotes only lines that are trusted and that the scan sees nothing in. A sweep in which nothing
+was asked for and nothing changed has no entry.
+
+The bank keeps typed memory pages from the `## Retain` sections of daily logs. A bullet there is `W` (the world), `B` (an
+experience), `O(c=0.8)` (an opinion and how sure) or `S` (an observation), then the statement; `@Ana` and `[[Casa Azul]]` in
+it name entities. A page's managed block, between two comment marks, is made anew from what is retained today; every byte
+outside it stays, and pages that are right already are left alone. A statement is used only when every line of it may be
+built on: written by the owner or from a clean session of the owner's, reviewed when it came from outside, and without a
+secret or a danger in it. Not here: which lines (plan), writing (sweep), reading pages of the bank (text.pages).
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date, timedelta
+
+from anima.dream.material import Candidate, LogNote, Material, Promotion, SweepPlan, Theme, Truth, why_junk
+from anima.errors import Damaged, HomeError
+from anima.gate.scan import scan_text
+from anima.layout import Policy
+from anima.model import Actor, Change, DocPath, Document, Kind, Origin, Scope, Severity, digest_of
+from anima.site import Site
+from anima.text import read_table, tags
+from anima.text.changes import stem
+from anima.text.markdown import (
+    bullet_of,
+    bullet_text,
+    ended,
+    fence_after,
+    heading_of,
+    lines_of,
+    newline_of,
+    sections,
+    without_code,
+    without_tail,
+)
+from anima.text.notes import POSSIBLE
+from anima.text.pages import BANK, BEGIN, END, blocks_in, entities_in, is_point, placed, plain, slug_of
+from anima.text.reading import NEGATIONS
+
+_SAID = read_table("dream", "sentences")
+OPENING, PAST, MOVED = (_SAID["opening"][name] for name in ("diary", "past", "moved"))
+LONGEST = 160  # characters of a line that is quoted
+_QUIET, _KEPT, _REFUSED = _SAID["quiet"], _SAID["kept"], _SAID["refused"]
+LIGHT, REM = timedelta(days=2), timedelta(days=7)
+STRENGTH, CONFIDENCE = 0.75, 0.45
+MOST_THEMES, MOST_TRUTHS = 3, 3
+FEWEST = 3  # lines a theme needs
+HEADING = re.compile(r"## Dreamed (?:until )?(\d{4}-\d\d-\d\d)(?: \d\d:\d\d)? UTC\s*\Z")
+_SINCE = re.compile(r"\s*\(since (\d{4}-\d\d-\d\d)\)\s*\Z")
+_TIME = re.compile(r"\A(?:\[\d{1,2}:\d{2}(?::\d{2})?\]|\d{1,2}:\d{2}(?::\d{2})?\s+[-–—|])\s*")
+UNSAID = 0.6  # how sure an opinion is that does not say so
+MOST = 400  # lines of one section of a page; older ones are still in the logs
+_ITEM = re.compile(r"([WBSO])(?:\((?:c ?= ?)?([^()\n]{0,20})\))?(?: ?: ?| )(?=\S)")
+_SURE = re.compile(r"(?:0?[.,]\d{1,6}|[01](?:[.,]\d{1,6})?)\Z", re.ASCII)
+_PRIVATE = re.compile(r"<!--[-\s]*private\b", re.IGNORECASE)
+_FILLERS = frozenset("a an the el la los las un una der die das ein eine le les des does do did is are was be".split())
+_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
+
+
+# -- notes and pages --------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Item:
+    """One note of a log: its first line's number, its lines, and all its words on one line."""
+
+    line: int
+    raws: tuple[str, ...]
+    text: str
+
+
+def items(markdown: str) -> list[Item]:
+    """The notes of a log, one for each bullet (with what hangs below it) or plain line; no headings, code or comments."""
+    found: list[Item] = []
+    for number, line in without_code(markdown):
+        raw = line.rstrip("\r\n")
+        bare = raw.strip()
+        if not bare or heading_of(raw) or bare.startswith("<!--"):
+            continue
+        if raw[:1].isspace() and not ((item := bullet_of(raw)) and item.text) and found and len(found[-1].raws) < 40:
+            last = found[-1]
+            found[-1] = Item(line=last.line, raws=(*last.raws, raw), text=f"{last.text} {bare}")
+        else:
+            found.append(Item(line=number, raws=(raw,), text=_TIME.sub("", bullet_text(raw))))
+    return found
+
+
+def fact_of(line: str) -> tuple[str, date | None]:
+    """What a line of MEMORY.md says, without its evidence, and since when it is said to be so."""
+    text = without_tail(bullet_text(line))
+    if found := _SINCE.search(text):
+        return text[: found.start()], date.fromisoformat(found[1])
+    return text, None
+
+
+def dreamed_on(markdown: str) -> dict[int, date]:
+    """For each line number under a dreamed heading, the night's date."""
+    found: dict[int, date] = {}
+    night: date | None = None
+    for number, line in enumerate(lines_of(markdown), start=1):
+        if heading_of(line):
+            mark = HEADING.match(line.rstrip())
+            night = date.fromisoformat(mark[1]) if mark else None
+        elif night is not None:
+            found[number] = night
+    return found
+
+
+def dreamed_page(
+    material: Material,
+    promotions: Sequence[Promotion],
+    *,
+    gone: Collection[int],
+    instead: Mapping[int, str] | None = None,
+    fold: bool,
+) -> str:
+    """MEMORY.md without some of its lines, with others in their place, and new ones where they belong; in the form of the
+    seed, in a section at its end. A line that makes another untrue stands where that one stood."""
+    lines, instead, new = lines_of(material.memory), dict(instead or {}), list[Promotion]()
+    dreamed = dreamed_on(material.memory)
+    for promotion in promotions:  # only in a section that people made does a line stand where another stood
+        old = [held.number for held in promotion.candidate.replaces if held.number not in {*dreamed, *instead}]
+        if old and not material.seed_form:
+            instead[old[0]] = promotion.line
+        else:
+            new.append(promotion)
+    for number, text in instead.items():
+        stood = lines[number - 1]
+        lines[number - 1] = text + stood[len(stood.rstrip("\r\n")) :]
+    page = without("".join(lines), set(gone) - instead.keys())
+    page = folded(page) if fold else page
+    if material.seed_form:
+        return with_section(page, f"## Dreamed {material.now:%Y-%m-%d %H:%M} UTC", [p.line for p in new])
+    for promotion in new:
+        page = placed(page, promotion.line).text
+    return page
+
+
+def written(path: DocPath, text: str, base: str, *, reason: str) -> Change:
+    """A page by a dream, in place of what stood there; an empty `base` is none."""
+    made = Change(path=path, kind=Kind.WRITE, text=text, actor=Actor.DREAMER, origin=Origin.DERIVED)
+    return replace(made, base=base, reason=reason)
+
+
+def without(markdown: str, numbers: Collection[int]) -> str:
+    """The page without some of its lines, and without dreamed headings that stand over nothing then."""
+    kept: list[str] = []
+    waiting: list[str] = []  # a dreamed heading and the blank lines below it
+    for line in (line for n, line in enumerate(lines_of(markdown), start=1) if n not in numbers):
+        if waiting and line.strip():
+            if not heading_of(line):
+                kept += waiting
+            waiting = []
+        if HEADING.match(line.rstrip()):
+            waiting = [line]
+        else:
+            (waiting if waiting else kept).append(line)
+    return "".join(kept)
+
+
+def with_section(markdown: str, title: str, bullets: Sequence[str]) -> str:
+    """The page with one more section at its end."""
+    if not bullets:
+        return markdown
+    newline = newline_of(markdown)
+    page = ended(markdown) if markdown.strip() else f"# Memory{newline}"
+    gap = "" if page.endswith(newline * 2) else newline
+    return page + gap + newline.join([title, "", *bullets]) + newline
+
+
+def folded(markdown: str) -> str:
+    """The page with all dreamed sections but the newest in one: fewer headings, the same lines."""
+    lines = lines_of(markdown)
+    places = [n for n, line in enumerate(lines) if HEADING.match(line.rstrip())]
+    if len(places) < 3:
+        return markdown
+    ends = [next((m for m in range(n + 1, len(lines)) if heading_of(lines[m])), len(lines)) for n in places]
+    newline, old = newline_of(markdown), list(zip(places, ends, strict=True))[:-1]
+    until = max(m[1] for n, _ in old if (m := HEADING.match(lines[n].rstrip())))
+    body = [line for start, end in old for line in lines[start + 1 : end] if line.strip()]
+    inside = {n for start, end in old for n in range(start, end)}
+    merged = [f"## Dreamed until {until} UTC{newline}", newline, *(ended(line) for line in body), newline]
+    first = old[0][0]
+    out: list[str] = []
+    for n, line in enumerate(lines):
+        out += merged if n == first else [] if n in inside else [line]
+    return "".join(out)
+
+
+# -- the diary --------------------------------------------------------------------------------------------------------
+
+
+def subject(made: SweepPlan) -> str:
+    """One line for history."""
+    parts = ((len(made.promotions), "kept"), (len(made.retirements), "no longer so"), (len(made.moves), "moved"))
+    told = ", ".join(f"{count} {what}" for count, what in parts if count)
+    return f"dream of {made.now:%Y-%m-%d}: {told or 'nothing kept'}"
+
+
+def with_diary(
+    made: SweepPlan, *, doubt: Callable[[LogNote], str | None], prose: str = "", remark: str = ""
+) -> SweepPlan:
+    """The plan with its themes, its truths and its diary entry.
+
+    `prose` opens the entry, in a model's words; `remark` says what became of asking one.
+    """
+    week = [c for c in made.considered if made.today - c.evidence.last <= REM and why_junk(c.note.text) is None]
+    truths = tuple(truth for truth in _truths_of(week) if doubt(truth.note) is None)
+    made = replace(made, themes=_themes_of(week), truths=truths)
+    if not made.recalls and not made.changes_memory:
+        return made
+    opening, ending = [prose, ""] if prose else [], [remark] if remark else []
+    lines = [f"## {made.now:%Y-%m-%d %H:%M} UTC", "", *opening, *_entry(made), *ending, ""]
+    return replace(made, diary="\n".join(lines) + "\n")
+
+
+def _entry(made: SweepPlan) -> Iterator[str]:
+    searches = _count(made.recalls, "search", "searches")
+    lines = _count(sum(made.today - candidate.evidence.last <= LIGHT for candidate in made.considered), "line")
+    yield f"Light sleep: {searches} since last night, {lines} came back to me."
+    if made.themes:
+        yield f"REM sleep: the week circled around {_listed([f'*{theme.tag}*' for theme in made.themes])}."
+    for truth in made.truths:
+        yield f"- It may be so: “{_short(truth.fact)}” ({truth.confidence:.0%} sure; it needs to be asked for again)."
+    if not (made.promotions or made.retirements or made.moves or made.wishes):
+        yield f"Deep sleep: {_QUIET[made.now.toordinal() % len(_QUIET)]}"
+    if made.promotions:
+        yield f"Deep sleep. {_KEPT[made.now.toordinal() % len(_KEPT)]}"
+    for promotion in made.promotions:
+        candidate = promotion.candidate
+        e, notes = candidate.evidence, (candidate.note, *(also.note for also in promotion.also))
+        often = {1: "once", 2: "twice"}.get(e.recalls, f"{e.recalls} times")
+        asked = f"asked for {often} on {_count(e.days, 'day')} (score {candidate.score.total:.2f})"
+        why = asked if e.recalls else "it takes the place of what was so before"
+        places = ", ".join(f"{note.path}:{note.line}" for note in notes)
+        yield f"- “{_short(promotion.fact)}”: {why}, noted in {places}."
+    for gone in made.retirements:
+        yield f"- Let go: “{_short(gone.held.fact)}” was so until {gone.until}."
+    for rewording in made.reworded:
+        yield f"- Said anew: “{_short(rewording.fact)}”."
+    for held in made.moves:
+        yield f"- Put away, because memory was full and nobody asked for it: “{_short(held.fact)}”."
+    for wish in made.wishes:
+        yield f"- Your own line “{_short(wish.held.fact)}” may be outdated; I only ask, the change waits for you."
+    refused = Counter(gate.name for candidate in made.considered if (gate := candidate.refusal))
+    if refused:
+        reasons = [f"{count} {_REFUSED.get(name, name)}" for name, count in refused.most_common(4)]
+        yield f"Left where they are: {_listed(reasons)}."
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= LONGEST else text[: LONGEST - 1].rstrip() + "…"
+
+
+def _count(number: int, one: str, many: str = "") -> str:
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def _listed(parts: list[str]) -> str:
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+# -- what the week was about ------------------------------------------------------------------------------------------
+
+
+def _themes_of(week: Sequence[Candidate]) -> tuple[Theme, ...]:
+    """Tags that run through many of the week's lines."""
+    chosen = [candidate for candidate in week if candidate.lasting >= POSSIBLE]
+    counts = Counter(tag for candidate in chosen for tag in tags(candidate.note.text)).most_common(8)
+    found = (Theme(tag=tag, strength=round(min(1.0, 2 * n / len(chosen)), 2), lines=n) for tag, n in counts)
+    strong = [theme for theme in found if theme.lines >= FEWEST and theme.strength >= STRENGTH / 2]
+    return tuple(strong[:MOST_THEMES])
+
+
+def _truths_of(week: Sequence[Candidate]) -> list[Truth]:
+    """What seems to be so and is not kept yet, because it was asked for too seldom."""
+    found = []
+    for candidate in week:
+        e, refusal = candidate.evidence, candidate.refusal
+        waits = refusal is not None and refusal.name in ("recalls", "questions", "days", "score")
+        often, spread = 0.25 * min(1, e.recalls / 3), 0.2 * min(1, e.days / 3)
+        confidence = 0.45 * e.relevance + often + spread + 0.1 * min(1, e.tags / 6)
+        if waits and e.recalls and candidate.lasting >= POSSIBLE and confidence >= CONFIDENCE:
+            note = candidate.note
+            found.append(Truth(fact=note.fact, confidence=round(confidence, 2), note=note))
+    return sorted(found, key=lambda truth: -truth.confidence)[:MOST_TRUTHS]
+
+
+# -- the bank: what is retained ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Retained:
+    """One statement of a daily log. `text` is in its own words; `confidence` is given for opinions alone."""
+
+    kind: str  # W, B, O or S
+    text: str
+    entities: tuple[str, ...]
+    confidence: float | None
+    path: str
+    line: int
+    day: date | None
+    raws: tuple[str, ...]  # its lines
+
+    @property
+    def citation(self) -> str:
+        return f"{self.path}#L{self.line}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Belief:
+    """An opinion with how sure it is by now, and the statements for and against it, oldest first."""
+
+    text: str
+    confidence: float
+    pro: tuple[Retained, ...]
+    contra: tuple[Retained, ...]
+
+
+def retained(text: str, *, path: str, day: date | None) -> tuple[Retained, ...]:
+    """The statements of a log's `## Retain` sections, in order. Bullets without a kind are left alone."""
+    found, lines = [], lines_of(text)
+    for line, parts in _bullets(text):
+        whole = " ".join(" ".join(parts).split())
+        head = _ITEM.match(whole)
+        if head is None or _PRIVATE.search(whole):
+            continue
+        kind, words, raw = head[1], whole[head.end() :], (head[2] or "").strip()
+        sure = min(1.0, float(raw.replace(",", "."))) if _SURE.match(raw) else UNSAID
+        confidence = sure if kind == "O" else None
+        entities, raws = entities_in(words), tuple(lines[line - 1 : line - 1 + len(parts)])
+        found.append(Retained(kind, words, entities, confidence, path=path, line=line, day=day, raws=raws))
+    return tuple(found)
+
+
+def _bullets(text: str) -> Iterator[tuple[int, list[str]]]:
+    """Each bullet where retained statements stand, with its line number; indented lines below it belong to it. What is
+    private stays where it is."""
+    spans: list[tuple[int, int]] = []
+    hidden = 0
+    for section in sections(text):
+        hidden = max(hidden, section.private_end if section.private else 0)
+        if section.title.casefold() == "retain" and not section.claimed and section.start >= hidden:
+            spans.append((section.body, section.end))
+    at, start, parts, fence = 0, 0, list[str](), ""
+    for number, line in enumerate(lines_of(text), start=1):
+        while spans and spans[0][1] <= at:
+            spans.pop(0)
+        inside = bool(spans) and spans[0][0] <= at
+        at += len(line)
+        before, fence = fence, fence_after(line, fence, nested=True) if inside else ""
+        is_text = inside and not (before or fence)
+        is_item = is_text and is_point(line)
+        if parts and is_text and not is_item and line[:1].isspace() and line.strip():
+            parts.append(line.strip())
+            continue
+        if parts:
+            yield start, parts
+        start, parts = number, [bullet_text(line)] if is_item else []
+    if parts:
+        yield start, parts
+
+
+# -- opinions ------------------------------------------------------------------------------------------------------------
+
+
+def beliefs(opinions: Iterable[Retained]) -> tuple[Belief, ...]:
+    """Opinions that say the same, or deny it, as one belief each, in the order in which they first came up."""
+    topics: dict[tuple[str, ...], list[tuple[Retained, bool]]] = {}
+    for one in sorted(opinions, key=_when):
+        words = [word.replace("’", "'") for word in _WORD.findall(plain(one.text))]
+        split = [part for word in words for part in ((word[:-3], "not") if word.endswith("n't") else (word,))]
+        denied = sum(word in NEGATIONS for word in split) % 2 == 1
+        # Without the third person's s, so that "likes" and "does not like" meet.
+        topic = {stem(word) for word in split if word not in NEGATIONS and word not in _FILLERS}
+        topics.setdefault(tuple(sorted(topic)), []).append((one, denied))
+    return tuple(map(_belief, topics.values()))
+
+
+def _belief(statements: Sequence[tuple[Retained, bool]]) -> Belief:
+    """Every later statement moves the confidence by a part of the way; the side that wins gives the words."""
+    sure, pro, contra, days = 0.0, list[Retained](), list[Retained](), set[tuple[date | None, bool]]()
+    for one, denied in statements:
+        agrees = denied == statements[0][1]
+        stated = one.confidence if one.confidence is not None else UNSAID
+        if not days:
+            sure = stated
+        elif (one.day, agrees) in days:
+            pass  # said twice on one day is said once
+        elif agrees:  # a third of the way to what is stated now; what is only repeated gains a little
+            sure += (stated - sure) / 3 + (0.05 * (1 - sure) if stated >= sure else 0.0)
+        else:
+            sure -= sure * stated / 3
+        days.add((one.day, agrees))
+        (pro if agrees else contra).append(one)
+    if contra and sure < 0.5:
+        sure, pro, contra = 1 - sure, contra, pro
+    return Belief(text=pro[-1].text, confidence=round(sure, 2), pro=tuple(pro), contra=tuple(contra))
+
+
+# -- pages of the bank ---------------------------------------------------------------------------------------------------------------
+
+
+def reflect(
+    retained: Iterable[Retained], pages: Mapping[str, str], *, trusted: Callable[[Retained], bool]
+) -> dict[str, str]:
+    """The bank pages that should stand otherwise than they do, by path. `pages` are those there are now.
+
+    A page that nothing speaks for any more keeps its human text and an empty block; none is deleted.
+    """
+    blocks = _blocks(sorted((one for one in retained if trusted(one)), key=_when))
+    keyed = {DocPath.parse(path).key: path for path in pages}
+    wanted = {keyed.get(DocPath.parse(path).key, path): block for path, block in blocks.items()}
+    wanted |= {path: ("", []) for path in pages if path not in wanted and path.startswith(BANK + "/")}
+    found: dict[str, str] = {}
+    for path, (title, body) in sorted(wanted.items()):
+        old = pages.get(path, "")
+        new = _with_block(old, title=title, body=body) if body or (END in old and blocks_in(lines_of(old))) else old
+        if new != old:
+            found[path] = new
+    return found
+
+
+def _blocks(kept: Sequence[Retained]) -> dict[str, tuple[str, list[str]]]:
+    """The title and the block of every page, by path."""
+    loose = [one for one in _of(kept, "S") if not one.entities]
+    world = {"": _facts(_of(kept, "W")), "## Observations": _facts(loose)}
+    found = {
+        f"{BANK}/world.md": ("World", _joined(world)),
+        f"{BANK}/experience.md": ("Experience", _days(_of(kept, "B"))),
+        f"{BANK}/opinions.md": ("Opinions", [*_opinions(_of(kept, "O"), evidence=True)]),
+    }
+    named: dict[str, dict[int, Retained]] = {}
+    spelled: dict[str, Counter[str]] = {}
+    for number, one in enumerate(kept):
+        for name in one.entities:
+            named.setdefault(slug_of(name), {})[number] = one
+            spelled.setdefault(slug_of(name), Counter())[name] += 1
+    titles = {slug: names.most_common(1)[0][0] for slug, names in spelled.items()}
+    for slug, ones in named.items():
+        found[f"{BANK}/entities/{slug}.md"] = titles[slug], _entity(slug, [*ones.values()], titles)
+    return found
+
+
+def _entity(slug: str, ones: Sequence[Retained], titles: Mapping[str, str]) -> list[str]:
+    company = Counter(other for one in ones for other in {slug_of(name) for name in one.entities} - {slug})
+    most = sorted(company.items(), key=lambda pair: (-pair[1], pair[0]))[:12]
+    days = sorted({one.day for one in ones if one.day})
+    count = f"{len(ones)} statement{'' if len(ones) == 1 else 's'}"
+    parts = {
+        "": [f"*From {days[0]} to {days[-1]}, {count}.*"] if days else [],
+        "## Summary": _facts(_of(ones, "S")),
+        "## Facts": _facts(_of(ones, "W")),
+        "## Experience": _days(_of(ones, "B")),
+        "## Opinions": [*_opinions(_of(ones, "O"), evidence=False)],
+        "## Named with": [f"- [[{_safe(titles[other])}]] ({times})" for other, times in most],
+    }
+    return _joined(parts)
+
+
+def _of(ones: Sequence[Retained], kind: str) -> list[Retained]:
+    return [one for one in ones if one.kind == kind]
+
+
+def _facts(ones: Sequence[Retained]) -> list[str]:
+    """One bullet a statement, however often it was made, with the days it was made on."""
+    same: dict[str, list[Retained]] = {}
+    for one in ones:
+        same.setdefault(" ".join(_WORD.findall(plain(one.text))) or one.text, []).append(one)
+    lines = []
+    for group in same.values():
+        days = sorted({one.day.isoformat() for one in group if one.day})
+        told = ", ".join(days if len(days) < 4 else [days[0], f"{len(days) - 2} days between", days[-1]])
+        evidence = "; ".join(filter(None, (told, group[-1].citation)))
+        lines.append(f"- {_safe(group[-1].text)} ({evidence})")
+    return _newest(lines)
+
+
+def _days(ones: Sequence[Retained]) -> list[str]:
+    return _newest([f"- {f'{one.day}: ' if one.day else ''}{_safe(one.text)} ({one.citation})" for one in ones])
+
+
+def _opinions(ones: Sequence[Retained], *, evidence: bool) -> Iterator[str]:
+    for belief in beliefs(ones)[-MOST:]:
+        sides = f"{len(belief.pro)} for" + (f", {len(belief.contra)} against" if belief.contra else "")
+        yield f"- {_safe(belief.text)} (confidence {belief.confidence:.2f}; {sides})"
+        for one in sorted((*belief.pro, *belief.contra), key=_when)[-12:] if evidence else ():
+            side = "for" if one in belief.pro else "against"
+            yield f"  - {one.day or 'undated'} {side}, c={one.confidence:g}: {one.citation}"
+
+
+def _newest(lines: list[str]) -> list[str]:
+    if len(lines) <= MOST:
+        return lines
+    return [f"- … {len(lines) - MOST} older ones are in the daily logs", *lines[-MOST:]]
+
+
+def _joined(parts: Mapping[str, Sequence[str]]) -> list[str]:
+    found: list[str] = []
+    for heading, lines in parts.items():
+        if lines:
+            found += [*([""] if found else []), *([heading, ""] if heading else []), *lines]
+    return found
+
+
+def _with_block(text: str, *, title: str, body: Sequence[str]) -> str:
+    newline = newline_of(text)
+    block = newline.join([BEGIN, *body, END])
+    lines = lines_of(text)
+    blocks = blocks_in(lines)
+    if not blocks:
+        head = text or f"# {_safe(title)}{newline}"
+        return head + ("" if head.endswith("\n") else newline) + newline + block + newline
+    for start, end in reversed(blocks[1:]):  # a copy of our block would keep what was forgotten
+        del lines[start:end]
+    start, end = blocks[0]
+    tail = lines[end - 1][len(lines[end - 1].rstrip("\r\n")) :]
+    return "".join([*lines[:start], block + tail, *lines[end:]])
+
+
+def _safe(text: str) -> str:
+    """Words that can neither begin nor end a comment, and so no block."""
+    return text.replace("<!--", "‹!--").replace("-->", "--›")
+
+
+def _when(one: Retained) -> tuple[date, str, int]:
+    return one.day or date.min, one.path, one.line
+
+
+# -- of one home ---------------------------------------------------------------------------------------------------------
+
+
+class Reflection:
+    """The bank of one home. Of the logs only those are cut and scanned again that changed since the last look."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._logs: dict[str, tuple[str, list[Retained]]] = {}  # by path: a log's digest, and what it retains
+
+    def changes(self) -> list[Change]:
+        """The changes that bring the bank pages in step with the logs, archived ones among them; none when they are."""
+        documents, layout = self._site.store.documents, self._site.layout
+        statements: list[Retained] = []
+        for log in readable(self._site, layout.daily):
+            known = self._logs.get(log.path.text)
+            if known is None or known[0] != log.digest:
+                known = self._logs[log.path.text] = log.digest, self._retained(log)
+            statements += known[1]
+        pages = {page.path.text: page.text for page in readable(self._site, BANK)}
+        if not statements and not pages:
+            return []
+        return [
+            written(path, text, digest_of(pages.get(name)), reason="reflection")
+            for name, text in reflect(statements, pages, trusted=self._may_be_built_on).items()
+            # One that cannot be read stays as it is, and some dialects have no such pages.
+            if layout.row_of(path := DocPath.parse(name)).policy is Policy.MEMORY
+            and (name in pages or documents.actual(path) is None)
+        ]
+
+    def _retained(self, log: Document) -> list[Retained]:
+        """What one log retains. Statements with a finding are left out."""
+        if "retain" not in log.text.casefold() or (day := self._site.layout.date_of(log.path)) is None:
+            return []
+        return [
+            one
+            for one in retained(log.text, path=log.path.text, day=day)
+            if not any(
+                f.severity >= Severity.DANGER or f.kind.startswith("secret") for f in scan_text("".join(one.raws))
+            )
+        ]
+
+    def _may_be_built_on(self, one: Retained) -> bool:
+        sources = (self._site.store.provenance.source(DocPath.parse(one.path), line) for line in one.raws)
+        return all(one.trusted and (one.scope in (None, Scope.MAIN) or one.approver) for one in sources)
+
+
+def readable(site: Site, folder: str) -> Iterator[Document]:
+    """Every document beneath a folder that is text.
+
+    A disk that fails for a moment raises Damaged: without this document a page would be another page.
+    """
+    documents = site.store.documents
+    for entry in documents.list_all(folder) if documents.actual(DocPath.parse(folder)) else ():
+        path = DocPath.parse(entry.path)
+        if path.is_markdown:
+            try:
+                yield documents.read(path)
+            except Damaged:
+                raise
+            except HomeError:
+                continue  # doctor says more; one file that is no text keeps no other from being read
