@@ -17,7 +17,8 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
-from anima.ledger import FORMAT, ORIGINAL, Edit, Intent, Key, Log, Record, blocks, first_of, sealed, sound
+from anima.errors import refuse_newer
+from anima.ledger import FORMAT, ORIGINAL, Edit, Intent, Key, Ledger, Log, Record, blocks, first_of, sealed, sound
 from anima.model import UNTRUSTED, Actor, DocPath, Kind, Origin, Scope
 
 MOST_PADDED = 1_000_000  # an anchor is only a line in a commit; nobody shall make us write a ledger without end
@@ -69,7 +70,8 @@ class Source:
 
 OWNERS = Source(actor=Actor.OWNER, origin=Origin.OWNER)
 OUTSIDE = Source(actor=Actor.OUTSIDE, origin=Origin.OUTSIDE)
-_STANDING = {"found": OWNERS, "outside": OUTSIDE}
+_STANDING = {"found": OWNERS, "outside": OUTSIDE}  # what we only saw: a document that was here before us, an edit
+CHANGED = ("intent", *_STANDING)
 _TOLD = ("actor", "origin", "session", "scope", "taint", "rule", "approver")  # of an intent
 _BACK = ("undo", "restore")  # what only brings back texts that were here before
 
@@ -89,18 +91,29 @@ class _Known:
 
 
 class Provenance:
-    """The folded view. `through` is the number of the last record in it."""
+    """The folded view. `through` is the number of the last record in it, `newest` that of the last one of a change, and
+    `newest_text` of one that tells of a text which an append would bury, should history not hold it yet."""
 
     def __init__(self, key: Key) -> None:
         self._key = key
         self._known: dict[str, _Known] = {}
         self._begun: dict[str, tuple[Intent, Record]] = {}
-        self.through = 0
+        self.through = self.newest = self.newest_text = 0
+
+    def follow(self, ledger: Ledger) -> None:
+        """Folds what is new in a ledger."""
+        self.fold(ledger.records(self.through, kinds=(*CHANGED, "done", "failed", "format")))
 
     def fold(self, records: Iterable[Record]) -> None:
         for record in records:
             self.through = record.n
-            if record.kind == "intent":
+            if record.kind in CHANGED:
+                self.newest, edits = record.n, record.fields.get("edits", ())
+                if record.kind in _STANDING or any(e["kind"] != Kind.APPEND and e.get("base") for e in edits):
+                    self.newest_text = record.n
+            if record.kind == "format":
+                refuse_newer("ledger.jsonl", record.fields.get("format"), FORMAT)
+            elif record.kind == "intent":
                 intent = Intent.from_record(record)
                 self._begun[intent.id] = (intent, record)
             elif record.kind == "done" and (begun := self._begun.pop(str(record.fields.get("id")), None)):

@@ -118,12 +118,6 @@ def intent_of(batch: Batch, edits: Sequence[Edit], *, ledger: Ledger) -> Intent:
     )
 
 
-def held_a_text(record: Record) -> bool:
-    """Whether a record tells of a text that an append would bury, should history not hold it yet."""
-    edits = record.fields.get("edits", ())
-    return record.kind in ("outside", "found") or any(e["kind"] != Kind.APPEND and e.get("base") for e in edits)
-
-
 def seen_record(view: Provenance, path: DocPath, present: Present, *, key: Key) -> tuple[str, dict[str, object]] | None:
     """Kind and fields of the record for a document that we did not leave like this, so that its lines are known for
     what they are; None for one that is as we left it."""

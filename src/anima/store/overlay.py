@@ -32,7 +32,6 @@ _NOWHERE: Marks = ()
 ISOLATIONS = ("session", "user", "agent", "global")
 # Other people's words, which nobody's template hands on unless a route says so.
 _OWN = dict.fromkeys(OTHERS_WORDS)
-_FOLDED = ("intent", "done", "failed", "outside", "found", "format")
 _STRANGERS = Source(actor=Actor.OUTSIDE, origin=Origin.PEER)  # what stands in a template that nobody vouched for
 _NEVER = datetime.min.replace(tzinfo=UTC)  # nothing is added to what lies below
 _PAUSE = 0.2  # seconds between two looks whether to stop
@@ -119,7 +118,7 @@ class Below:
 def _folded(store: Store, secret: bytes) -> Provenance:
     key = Key(secret)
     view, ledger = Provenance(key), Ledger(store.log, key=key, clock=lambda: _NEVER)
-    view.fold(ledger.records(0, kinds=_FOLDED))
+    view.follow(ledger)
     return view
 
 

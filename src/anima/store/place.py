@@ -17,24 +17,21 @@ from typing import TYPE_CHECKING
 from anima.config import FILE
 from anima.errors import BadInput, Damaged, HomeError, NoSuchDocument, Refused, refuse_newer
 from anima.ledger import FORMAT, Key, Ledger, Record
-from anima.ledger.views import Provenance
+from anima.ledger.views import CHANGED, Provenance
 from anima.model import Answer, DocPath
 from anima.store import Batch, Mend, Note, Rules, Written, never_whole
 from anima.store.batch import Batches
-from anima.store.edits import Heads, held_a_text, late_note
+from anima.store.edits import Heads, late_note
 from anima.store.folder import Folder, is_restoring
 from anima.store.lock import PATIENCE
 from anima.store.logs import LineFolder
-from anima.store.private import TORN, Machine
+from anima.store.private import BARE, GIT, TORN, Machine
 from anima.store.whole import FolderWhole
 
 if TYPE_CHECKING:
     from anima.store.git import History
 
-_FOLDED = ("intent", "done", "failed", "outside", "found", "format")  # what provenance is made of
-_HISTORIES = (".git", ".anima/history.git")
 _WORDS = 50  # changes whose words are kept until they are committed
-_SEEN = ("outside", "found")  # what we only saw: an edit from outside, a document that was here before us
 
 
 class FolderStore:
@@ -62,7 +59,6 @@ class FolderStore:
         self._history_problem: str | None = None
         self._words: dict[str, str] = {}  # of changes that no commit holds yet
         self._anchored: tuple[str | None, int] = (None, 0)  # the head of history, and the last record it knows of
-        self._newest = self._newest_text = 0  # the last record of a change, and of one that replaced a text
         self._viewed = -1  # how long the ledger was when the view was last brought up to date
         self._held_settings: bytes | None = None  # the configuration as history is known to hold it
         self._mutex = threading.RLock()  # taken after the home lock, never before it
@@ -149,7 +145,7 @@ class FolderStore:
 
     def _kept_histories(self) -> list[str]:
         """Where a history of ours stands, also while it is switched off."""
-        places = [f"{self.name}/{place}" for place in _HISTORIES]
+        places = [f"{self.name}/{place}" for place in (GIT, BARE)]
         return [place for place in places if os.path.isfile(f"{place}/anima")]
 
     def need_ledger(self) -> None:
@@ -182,21 +178,11 @@ class FolderStore:
         ledger, size = self.ledger, self.log.size()
         with self._mutex:
             if self._view is None or self._view.through > ledger.tip.n:
-                self._view, self._newest, self._newest_text, self._viewed = Provenance(self.key), 0, 0, -1
+                self._view, self._viewed = Provenance(self.key), -1
             if size != self._viewed:
-                self._view.fold(self._noticed(ledger.records(self._view.through, kinds=_FOLDED)))
+                self._view.follow(ledger)
                 self._viewed = size
             return self._view
-
-    def _noticed(self, records: Iterator[Record]) -> Iterator[Record]:
-        for record in records:
-            if record.kind == "format":
-                refuse_newer("ledger.jsonl", record.fields.get("format"), FORMAT)
-            if record.fields.get("edits") or record.kind in _SEEN:
-                self._newest = record.n
-            if held_a_text(record):
-                self._newest_text = record.n
-            yield record
 
     # -- after a crash --------------------------------------------------------------------------------------------------
 
@@ -228,11 +214,12 @@ class FolderStore:
             self.commit()
 
     def _is_text_late(self) -> bool:
-        if self._newest_text <= self._anchored[1] or self._history_problem is not None or self.history is None:
+        newest = self._view.newest_text if self._view else 0
+        if newest <= self._anchored[1] or self._history_problem is not None or self.history is None:
             return False
         with suppress(HomeError, OSError):
             self._find_anchor(self.history)
-        return self._newest_text > self._anchored[1]
+        return newest > self._anchored[1]
 
     def _find_anchor(self, history: History) -> None:
         if (head := history.head()) != self._anchored[0]:
@@ -261,7 +248,7 @@ class FolderStore:
     def _open_history(self) -> None:
         from anima.store.git import History
 
-        own, place = self.history_place == _HISTORIES[0], f"{self.documents.root}/{self.history_place}"
+        own, place = self.history_place == GIT, f"{self.documents.root}/{self.history_place}"
         self.machine.make()
         exclude = (".anima/", *(f"/{folder}/" for folder in self.rules.unkept), ".*") if own else ()
         try:
@@ -273,10 +260,9 @@ class FolderStore:
     def history_place(self) -> str:
         """Where history is, or would be made. A home we made keeps it in `.git`, where a person looks for it; elsewhere
         `.git` is not ours."""
-        own, other = _HISTORIES
-        if os.path.isfile(f"{self.documents.root}/{own}/anima"):
-            return own
-        return own if self.machine.get("made") is not None and self.documents.stat(own) is None else other
+        if os.path.isfile(f"{self.documents.root}/{GIT}/anima"):
+            return GIT
+        return GIT if self.machine.get("made") is not None and self.documents.stat(GIT) is None else BARE
 
     def repair_history(self) -> list[str]:
         """Mends history without touching a document; a sentence for each thing done. Raises Damaged where it cannot."""
@@ -323,9 +309,9 @@ class FolderStore:
             with self.machine.lock.hold():
                 self.finish()
                 late: list[Record] = []  # the changes that no commit holds yet
-                if self._newest > self._anchored[1]:
+                if self._view is not None and self._view.newest > self._anchored[1]:
                     self._find_anchor(history)
-                    late = list(self.ledger.records(self._anchored[1], kinds=("intent", *_SEEN)))
+                    late = list(self.ledger.records(self._anchored[1], kinds=CHANGED))
                 made = self._commit_late(history, late, reason) if late else None
                 if late:
                     self._anchored = (made or self._anchored[0], late[-1].n)

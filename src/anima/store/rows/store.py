@@ -26,10 +26,10 @@ from functools import cache
 from anima.config import FILE
 from anima.errors import Damaged, HomeBusy, HomeError, NoSuchDocument, NoSuchHome, Refused, StaleWrite
 from anima.ledger import Edit, Key, Ledger, Record, parse
-from anima.ledger.views import Provenance
+from anima.ledger.views import CHANGED, Provenance
 from anima.model import Answer, Change, DocPath, Kind, Verdict, digest_of
 from anima.store import Batch, Mend, Rules, Whole, Written, never_whole, text_of
-from anima.store.edits import Heads, Present, edit_of, edit_of_append, held_a_text, intent_of, late_note, seen_record
+from anima.store.edits import Heads, Present, edit_of, edit_of_append, intent_of, late_note, seen_record
 from anima.store.lock import PATIENCE
 from anima.store.rows.files import FileRows, RowDocuments, RowState
 from anima.store.rows.history import RowHistory
@@ -42,8 +42,6 @@ _LEASE = 60.0  # seconds that a lease outlives its holder
 _HEADS = """
     select n, hash from anima.head where [own] and seq > coalesce((select max(seq) from anima.head where [own] and n = 0), 0)
 """
-_CHANGED = ("intent", "outside", "found")
-_FOLDED = (*_CHANGED, "done", "failed", "format")
 
 
 class RowStore:
@@ -66,7 +64,6 @@ class RowStore:
         self._key: Key | None = None
         self._ledger: Ledger | None = None
         self._view: Provenance | None = None
-        self._newest = self._newest_text = 0  # the last record of a change, and of one that replaced a text
         self._words: dict[str, str] = {}  # of changes that no revision holds yet
         self._leases: dict[str, int] = {}
         self._scratch: Scratch | None = None
@@ -199,7 +196,7 @@ class RowStore:
                 self._ledger = own
                 self.noted.note(own, own.tip)
             else:
-                self._view, self._newest, self._newest_text = None, 0, 0
+                self._view = None
 
     def _note_head(self) -> None:
         """The end of the chain, where the application may only add."""
@@ -238,17 +235,9 @@ class RowStore:
         ledger = self.ledger
         with self._mutex:
             if self._view is None:
-                self._view, self._newest, self._newest_text = Provenance(self.key), 0, 0
-            self._view.fold(self._noticed(ledger.records(self._view.through, kinds=_FOLDED)))
+                self._view = Provenance(self.key)
+            self._view.follow(ledger)
             return self._view
-
-    def _noticed(self, records: Iterator[Record]) -> Iterator[Record]:
-        for record in records:
-            if record.kind in _CHANGED:
-                self._newest = record.n
-            if held_a_text(record):
-                self._newest_text = record.n
-            yield record
 
     # -- writing --------------------------------------------------------------------------------------------------------
 
@@ -266,7 +255,7 @@ class RowStore:
             if seen := seen_record(view, change.path, present[change.path.key], key=self.key):
                 self.ledger.add(*seen)
             change.check_base(present[change.path.key].text)
-        if not batch.is_log or self._newest_text > self._anchored:
+        if not batch.is_log or view.newest_text > self._anchored:
             self.commit()  # what stood there before is in history by then, so that this batch can be taken back alone
         edits = [self._edit(change, present, batch) for change in batch.changes]
         if not any(edits):
@@ -402,9 +391,9 @@ class RowStore:
             return None  # it may be late: it was restored meanwhile, or the server is away
 
     def _commit_late(self, history: RowHistory, reason: str) -> str | None:
-        held, _, anchored = self.rows.held, self.provenance, self._anchored
+        held, view, anchored = self.rows.held, self.provenance, self._anchored
         assert held is not None
-        late = list(self.ledger.records(anchored, kinds=_CHANGED)) if self._newest > anchored else []
+        late = list(self.ledger.records(anchored, kinds=CHANGED)) if view.newest > anchored else []
         if not late:
             return None
         note, paths = late_note(late, author=self.author, reason=reason, words=self._words)
