@@ -27,7 +27,6 @@ from typing import Any
 
 from anima import Home
 from anima.errors import HomeError
-from anima.store import safe_open
 from faults import NOW, OPERATIONS, Docs, Operation, snapshot
 
 WITHOUT_HISTORY = (
@@ -80,8 +79,6 @@ class Recorder:
 
     def __init__(self) -> None:
         self.events: list[Event] = []
-        safe_open._openat2.cache_clear()
-        safe_open._openat2 = lambda: None  # type: ignore[assignment]  # then every name is opened by os.open
         for name in ("open", "write", "fsync", "ftruncate", "rename", "link", "unlink", "mkdir"):
             setattr(os, name, self._around(getattr(os, name), getattr(self, f"_{name}")))
 

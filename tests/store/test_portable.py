@@ -1,4 +1,4 @@
-"""A home where the system has neither openat2 nor O_PATH nor /proc, as macOS has not: the fallbacks, forced on here."""
+"""A home where the system has neither O_PATH nor /proc, as macOS has not: the fallbacks, forced on here."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from anima.store import folder, safe_open
 @pytest.fixture(autouse=True)
 def elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     known = os.path.isdir
-    monkeypatch.setattr(safe_open, "_openat2", lambda: None)
+    monkeypatch.setattr(safe_open, "_FOLDER", os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
     monkeypatch.delattr(os, "O_PATH", raising=False)
     monkeypatch.setattr(folder, "ONLY_NAMED", os.O_RDONLY | os.O_NONBLOCK)
     monkeypatch.setattr(folder, "sys", SimpleNamespace(platform="darwin"))

@@ -1,8 +1,8 @@
 """Opening what lies beneath a folder, and nothing else; bytes in and out of what is open.
 
-Promise: no path opened here follows a link or leaves the folder, even while somebody swaps folders for links. One
-component needs only O_NOFOLLOW; several go through openat2 where the kernel has it, else through a walk that holds
-each folder by descriptor. Not here: which names are allowed (model.DocPath).
+Promise: no path opened here follows a link or leaves the folder, even while somebody swaps folders for links: each
+folder on the way is opened in the one before it, without following links, and held by descriptor.
+Not here: which names are allowed (model.DocPath).
 """
 
 from __future__ import annotations
@@ -12,50 +12,37 @@ import os
 import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import lru_cache
-from typing import Any
 
 _NOFOLLOW = os.O_CLOEXEC | os.O_NOFOLLOW
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | _NOFOLLOW
 ONLY_NAMED = getattr(os, "O_PATH", os.O_RDONLY | os.O_NONBLOCK)  # a file that nobody wants to read or write
+_FOLDER = ONLY_NAMED | os.O_DIRECTORY | _NOFOLLOW
 BLOCK = 1 << 20
-_SYS_OPENAT2 = 437
-_RESOLVE = 0x08 | 0x04 | 0x02  # BENEATH, NO_SYMLINKS, NO_MAGICLINKS
 
 
 def open_beneath(root: int, path: str, flags: int, mode: int = 0o600) -> int:
     """A descriptor for a relative path under the folder `root`. Raises OSError (ELOOP for a link on the way)."""
-    if "/" not in path:
-        return os.open(path, flags | _NOFOLLOW, mode, dir_fd=root)
-    if (how := _openat2()) is not None:
-        return int(how(root, path, flags | _NOFOLLOW, mode))
-    return walk_beneath(root, path, flags, mode)
-
-
-def walk_beneath(root: int, path: str, flags: int, mode: int = 0o600) -> int:
-    """The same without openat2: every folder on the way is opened without following links and held."""
     *folders, name = path.split("/")
     if ".." in (*folders, name):
         raise OSError(errno.EXDEV, os.strerror(errno.EXDEV), path)
     here = root
     try:
         for folder in folders:
-            there = _held(folder, here)
+            there = _opened(folder, here, _FOLDER)
             if here != root:
                 os.close(here)
             here = there
-        return os.open(name, flags | _NOFOLLOW, mode, dir_fd=here)
+        return _opened(name, here, flags | _NOFOLLOW, mode)
     finally:
         if here != root:
             os.close(here)
 
 
-def _held(folder: str, here: int) -> int:
+def _opened(name: str, here: int, flags: int, mode: int = 0o600) -> int:
     try:
-        return os.open(folder, _FOLDER, dir_fd=here)
+        return os.open(name, flags, mode, dir_fd=here)
     except NotADirectoryError:
-        if stat.S_ISLNK(os.stat(folder, dir_fd=here, follow_symlinks=False).st_mode):
-            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), folder) from None
+        if stat.S_ISLNK(os.stat(name, dir_fd=here, follow_symlinks=False).st_mode):
+            raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), name) from None
         raise
 
 
@@ -118,32 +105,3 @@ def read_range(fd: int, start: int, end: int) -> bytes:
         pieces.append(piece)
         start += len(piece)
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
-
-
-@lru_cache(maxsize=1)
-def _openat2() -> Any:
-    """A function (root, path, flags, mode) -> descriptor, or None where the kernel or platform has no openat2."""
-    if os.uname().sysname != "Linux":
-        return None
-    import ctypes
-
-    class OpenHow(ctypes.Structure):
-        _fields_ = [("flags", ctypes.c_uint64), ("mode", ctypes.c_uint64), ("resolve", ctypes.c_uint64)]
-
-    syscall = ctypes.CDLL(None, use_errno=True).syscall
-    size = ctypes.sizeof(OpenHow)
-
-    def call(root: int, path: str, flags: int, mode: int) -> int:
-        how = OpenHow(flags, mode if flags & os.O_CREAT else 0, _RESOLVE)
-        while (fd := syscall(_SYS_OPENAT2, root, os.fsencode(path), ctypes.byref(how), size)) < 0:
-            code = ctypes.get_errno()
-            if code not in (errno.EINTR, errno.EAGAIN):  # EAGAIN: a rename raced with the resolution
-                raise OSError(code, os.strerror(code), path)
-        return int(fd)
-
-    try:
-        with held(os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)) as probe:
-            os.close(call(probe, ".", os.O_RDONLY | os.O_DIRECTORY, 0))
-    except OSError:
-        return None
-    return call
