@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple, Protocol, Self
 
-from anima.errors import BadText, NoSuchSession, printable
+from anima.errors import BadText, NoSuchSession, Refused, printable
 from anima.ledger import Readable
-from anima.model import Change, DocPath, Document, Entry, File, FoundFile, Verdict
+from anima.model import Answer, Change, DocPath, Document, Entry, File, FoundFile, Verdict
 
 if TYPE_CHECKING:
     from threading import Event
@@ -45,6 +45,18 @@ class Batch:
     def is_log(self) -> bool:
         """Whether this is one free append: it conflicts with nobody, and gets its revision with others, later."""
         return len(self.changes) == 1 and self.changes[0].is_free
+
+
+def must_allow(verdict: Verdict) -> None:
+    """Raises Refused for what the gate did not allow."""
+    if verdict.answer is not Answer.ALLOW:
+        raise Refused(f"the gate said {verdict.answer}: {verdict.reason}", rule=verdict.rule)
+
+
+def restored_meanwhile() -> Refused:
+    """Who had a home open that was restored knows another one."""
+    said = "this home was restored from a snapshot while it was open here; nothing was changed"
+    return Refused(said, rule="restored", hint="open it again; a server is started again")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -22,7 +22,7 @@ from anima.errors import BadPath, Damaged, HomeError, NoSuchDocument, Refused, S
 from anima.ledger import Edit, Intent, Ledger
 from anima.ledger.views import Provenance
 from anima.model import Answer, Change, DocPath, Kind, Verdict, digest_of
-from anima.store import Batch
+from anima.store import Batch, must_allow
 from anima.store.edits import Present, edit_of, edit_of_append, intent_of, seen_record
 from anima.store.folder import Folder, Signature, Unconfirmed, as_damage, signature_of, why
 from anima.store.private import STAGE, Machine
@@ -104,8 +104,7 @@ class Steps:
         Raises Unconfirmed when all was done and only the disk's word for it is missing; any other error may leave
         some steps done, which recovery then finishes.
         """
-        if verdict.answer is not Answer.ALLOW:
-            raise Refused(f"the gate said {verdict.answer}: {verdict.reason}", rule=verdict.rule)
+        must_allow(verdict)
         steps = list(steps)
         for step in steps:
             if self._store.signature(step.actual) != step.was:
@@ -117,8 +116,7 @@ class Steps:
 
     def bring(self, path: DocPath, pieces: Iterable[bytes], verdict: Verdict, *, mode: int) -> bool:
         """Puts a file that is no document where nothing stands, whole or not at all; False where something does."""
-        if verdict.answer is not Answer.ALLOW:
-            raise Refused(f"the gate said {verdict.answer}: {verdict.reason}", rule=verdict.rule)
+        must_allow(verdict)
         if self._store.actual(path) is not None:
             return False
         actual = self._store.spelt(path)

@@ -18,8 +18,8 @@ from anima.config import FILE
 from anima.errors import BadInput, Damaged, HomeError, NoSuchDocument, Refused, refuse_newer
 from anima.ledger import FORMAT, Key, Ledger, Record
 from anima.ledger.views import CHANGED, Provenance
-from anima.model import Answer, DocPath
-from anima.store import Batch, Mend, Note, Rules, Written, never_whole
+from anima.model import DocPath
+from anima.store import Batch, Mend, Note, Rules, Written, must_allow, never_whole
 from anima.store.batch import Batches
 from anima.store.edits import Heads, late_note
 from anima.store.folder import Folder, is_restoring
@@ -195,8 +195,7 @@ class FolderStore:
 
     def write(self, batch: Batch) -> Written:
         """Only Unconfirmed means that all is written, and the disk did not give its word for it."""
-        if batch.verdict.answer is not Answer.ALLOW:
-            raise Refused(f"the gate said {batch.verdict.answer}: {batch.verdict.reason}", rule=batch.verdict.rule)
+        must_allow(batch.verdict)
         with self.lock():
             self.finish()
             if batch.what == "approve" and batch.of and self.ledger.carried_out(batch.of):

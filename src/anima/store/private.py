@@ -25,6 +25,7 @@ from typing import NamedTuple
 
 from anima.errors import BadInput, BadPath, Damaged, HomeBusy, Refused, printable
 from anima.model import MAX_PATH, DocPath, File, fold
+from anima.store import restored_meanwhile
 from anima.store.folder import MACHINE, RESTORED, Folder, as_damage, give_mode, is_restoring
 from anima.store.folder import STAGE as STAGE
 from anima.store.lock import HomeLock, flock, patiently
@@ -71,11 +72,7 @@ class Machine:
     def check_epoch(self) -> None:
         """Raises Refused when the home was restored since this store was opened: what we know of it is of another one."""
         if self._store.signature(RESTORED) != self._store.epoch:
-            raise Refused(
-                "this home was restored from a snapshot while it was open here; nothing was changed",
-                rule="restored",
-                hint="open it again; a server is started again",
-            )
+            raise restored_meanwhile()
 
     def lease(self, name: str) -> HomeLock:
         """A lock of its own for work that must not hold the home's; like that one it dies with its holder."""

@@ -23,13 +23,26 @@ from anima.errors import (
     NoSuchDocument,
     NoSuchRevision,
     NoSuchSession,
-    Refused,
     StaleWrite,
 )
 from anima.ledger import Edit, Key, Ledger, Record
 from anima.ledger.views import Provenance
-from anima.model import MAX_BYTES, Answer, Change, DocPath, Document, Entry, Kind, Verdict, digest_of, fold
-from anima.store import ID, Batch, Logs, LogState, Mend, Note, OpenLog, Revision, Rules, Written, never_whole, text_of
+from anima.model import MAX_BYTES, Change, DocPath, Document, Entry, Kind, Verdict, digest_of, fold
+from anima.store import (
+    ID,
+    Batch,
+    Logs,
+    LogState,
+    Mend,
+    Note,
+    OpenLog,
+    Revision,
+    Rules,
+    Written,
+    must_allow,
+    never_whole,
+    text_of,
+)
 from anima.store.edits import Present, edit_of, edit_of_append, intent_of, late_note, message_of, patch_of, seen_record
 
 
@@ -435,8 +448,7 @@ class MemoryStore:
     # -- writing --------------------------------------------------------------------------------------------------------
 
     def write(self, batch: Batch) -> Written:
-        if batch.verdict.answer is not Answer.ALLOW:
-            raise Refused(f"the gate said {batch.verdict.answer}: {batch.verdict.reason}", rule=batch.verdict.rule)
+        must_allow(batch.verdict)
         with self.lock():
             if batch.what == "approve" and batch.of and self.ledger.carried_out(batch.of):
                 return Written(digests=(None,) * len(batch.changes), repeated=True)
@@ -498,8 +510,7 @@ class MemoryStore:
         self._shelf.files[path.key] = _File(actual, data, self._shelf.next_version(), self.rules.clock())
 
     def bring(self, path: DocPath, pieces: Iterable[bytes], verdict: Verdict, *, mode: int) -> bool:
-        if verdict.answer is not Answer.ALLOW:
-            raise Refused(f"the gate said {verdict.answer}: {verdict.reason}", rule=verdict.rule)
+        must_allow(verdict)
         with self.lock():
             if self.documents.exists(path):
                 return False

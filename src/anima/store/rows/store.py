@@ -24,11 +24,11 @@ from contextlib import contextmanager, suppress
 from functools import cache
 
 from anima.config import FILE
-from anima.errors import Damaged, HomeBusy, HomeError, NoSuchDocument, NoSuchHome, Refused, StaleWrite
+from anima.errors import Damaged, HomeBusy, HomeError, NoSuchDocument, NoSuchHome, StaleWrite
 from anima.ledger import Edit, Key, Ledger, Record, parse
 from anima.ledger.views import CHANGED, Provenance
-from anima.model import Answer, Change, DocPath, Kind, Verdict, digest_of
-from anima.store import Batch, Mend, Rules, Whole, Written, never_whole, text_of
+from anima.model import Change, DocPath, Kind, Verdict, digest_of
+from anima.store import Batch, Mend, Rules, Whole, Written, must_allow, never_whole, restored_meanwhile, text_of
 from anima.store.edits import Heads, Present, edit_of, edit_of_append, intent_of, late_note, seen_record
 from anima.store.lock import PATIENCE
 from anima.store.rows.files import FileRows, RowDocuments, RowState
@@ -86,11 +86,7 @@ class RowStore:
         with self.rows.transaction(patience=patience) as held:
             assert held.row is not None
             if held.row[4] != self._epoch:
-                raise Refused(
-                    "this home was restored from a snapshot while it was open here; nothing was changed",
-                    rule="restored",
-                    hint="open it again; a server is started again",
-                )
+                raise restored_meanwhile()
             if held.depth == 1 and self._leases:
                 self._check_leases()
             yield
@@ -243,8 +239,7 @@ class RowStore:
 
     def write(self, batch: Batch) -> Written:
         """Writes a batch, all or nothing. Raises StaleWrite or Damaged with nothing changed."""
-        if batch.verdict.answer is not Answer.ALLOW:
-            raise Refused(f"the gate said {batch.verdict.answer}: {batch.verdict.reason}", rule=batch.verdict.rule)
+        must_allow(batch.verdict)
         return self.rows.tried(self.lock, lambda _: self._write(batch))
 
     def _write(self, batch: Batch) -> Written:
@@ -337,8 +332,7 @@ class RowStore:
 
     def bring(self, path: DocPath, pieces: Iterable[bytes], verdict: Verdict, *, mode: int) -> bool:
         """Puts a file that is no document where nothing stands, whole or not at all; False where something does."""
-        if verdict.answer is not Answer.ALLOW:
-            raise Refused(f"the gate said {verdict.answer}: {verdict.reason}", rule=verdict.rule)
+        must_allow(verdict)
         with self.lock():
             if self.documents.actual(path) is not None:
                 return False
