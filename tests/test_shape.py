@@ -30,7 +30,7 @@ CEILINGS = {
     "prompt": 1_770,
     "search": 4_190,
     "sessions": 4_610,
-    "store": 9_090,
+    "store": 9_010,
     "testing": 2_550,
     "text": 3_160,
     "upkeep": 1_690,
@@ -61,7 +61,7 @@ def test_the_ceilings_together_are_no_higher_than_the_source_was() -> None:
 
 
 # What should be there and is not yet: lines, modules and the chain are larger than they should be, and may only fall.
-STILL = {"lines of Python": WHOLE, "lines of the spine": 24_010, "modules": 218, "longest chain of imports": 24}
+STILL = {"lines of Python": WHOLE, "lines of the spine": 23_950, "modules": 218, "longest chain of imports": 24}
 
 
 def test_every_other_figure_is_what_it_should_be() -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
@@ -22,7 +23,6 @@ from anima.ledger import FORMAT, ORIGINAL, Edit, Intent, Key, Ledger, Log, Recor
 from anima.model import UNTRUSTED, Actor, DocPath, Kind, Origin, Scope
 
 MOST_PADDED = 1_000_000  # an anchor is only a line in a commit; nobody shall make us write a ledger without end
-_Body = tuple[str, str, Mapping[str, Any]]  # t, kind, fields
 _READ = {
     Origin.WEB: "a web page",
     Origin.TOOL: "a tool's result",
@@ -325,14 +325,17 @@ def renew(
     lines = old[: old.rfind(b"\n") + 1].split(b"\n")[:-1]
     most = len(lines) + MOST_PADDED
     found: dict[int, Record] = {}
-    for record in (record for line in lines if (record := sound(line, old_key)) and 0 < record.n <= most):
-        found.setdefault(record.n, record)
+    for line in lines:
+        with suppress(ValueError):  # a time that is none: nothing of it can be carried over
+            if (record := sound(line, old_key)) and 0 < record.n <= most and record.time:
+                found.setdefault(record.n, record)
     noted = [n for n, _ in anchors if n <= most]
     last = max([len(lines), *found, *noted], default=0)
     first = found.get(1)
     bodies = [_beginning(first, key, now)]
     for n in range(2, last + 1):
-        bodies.append((_body(found[n]) if n in found else None) or (bodies[-1][0], "gap", {}))
+        known = found.get(n)
+        bodies.append((known.t, known.kind, known.fields) if known else (bodies[-1][0], "gap", {}))
     lost = last - len({*found, 1}) if last else 0
     was, start = hashlib.sha256(old).hexdigest(), fault.line if fault else 1
     told = {"was": was, "from": start, "why": why, "carried": len(found), "lost": lost}
@@ -350,20 +353,11 @@ def renew(
     return b"".join(made), len(found), lost
 
 
-def _beginning(first: Record | None, key: Key, now: datetime) -> _Body:
+def _beginning(first: Record | None, key: Key, now: datetime) -> tuple[str, str, Mapping[str, Any]]:
     fields: dict[str, Any] = {"format": FORMAT, "id": key.id[:16]}
     if first is not None and first.kind == "home":
         return first.t, "home", {**fields, **first.fields, "format": FORMAT, "key": key.id}
     return _stamp(now), "home", {**fields, "key": key.id}
-
-
-def _body(record: Record) -> _Body | None:
-    """What is carried over of a record; None where nothing can be."""
-    try:
-        datetime.fromisoformat(record.t)
-    except ValueError:
-        return None
-    return record.t, record.kind, record.fields
 
 
 def _stamp(now: datetime) -> str:
