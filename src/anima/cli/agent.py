@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from anima.agent import PRACTICE
+from anima.agent import PRACTICE, need_chat
 from anima.cli.command import Reply, argument, command, flag, need_trust, option
 from anima.cli.show import counted, flat, inert, need_person, patient, whisper
 from anima.errors import BadArguments
@@ -54,7 +54,6 @@ def model(home: Home, name: str | None, url: str | None, key: bool, test: bool, 
     anima model --test                  say hello to the one that is used
     anima model practice                back to the small program
     """
-    from anima.agent import need_chat
     from anima.agent.models import Models
 
     models = Models.of(home)
@@ -72,7 +71,7 @@ def model(home: Home, name: str | None, url: str | None, key: bool, test: bool, 
     value = {"used": used, "models": models.all(), "offers": [each[0] for each in models.offers()]}
     return Reply(
         value | ({"said": said} if test else {}),
-        [*_models_shown(models, PRACTICE), *([f"it says: {flat(said)}"] if test else [])],
+        [*_models_shown(models), *([f"it says: {flat(said)}"] if test else [])],
     )
 
 
@@ -83,10 +82,10 @@ def typed(what: str = "Key") -> str:
     return str(click.prompt(f"{what} (not shown)", hide_input=True, err=True, default="", show_default=False)).strip()
 
 
-def _models_shown(models: Models, practice: str) -> list[str]:
+def _models_shown(models: Models) -> list[str]:
     lines = []
     for each in models.all():
-        about = "a small program in place of a model" if each.name == practice else f"{each.url}, key: {each.key}"
+        about = "a small program in place of a model" if each.name == PRACTICE else f"{each.url}, key: {each.key}"
         lines.append(f"{'*' if each.used else ' '} {flat(each.name)}  ({flat(about)})")
     for variable, service in models.offers():
         lines.append(f"There is a key in {variable}, which nobody uses. To use it: anima model {service}:NAME")
@@ -94,7 +93,6 @@ def _models_shown(models: Models, practice: str) -> list[str]:
 
 
 def _tested(models: Models) -> str:
-
     from anima.agent.conversation import asked_once
 
     with patient("asking the model"):
@@ -125,8 +123,6 @@ def schedule(home: Home, verb: str | None, name: str | None, yes: bool) -> Reply
     anima schedule pause weekly
     anima schedule off
     """
-    from anima.agent import need_chat
-
     need_chat()
     from anima.agent.rituals import Rituals
 

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from anima.agent import PRACTICE
+from anima.agent import PRACTICE, need_chat
 from anima.cli.command import Reply, argument, command, given_text, is_owner, listed_as, need_trust, option
 from anima.cli.show import (
     console,
@@ -130,7 +130,6 @@ def say_once(home: Home, text: str, session: str | None, model: str | None, as_o
 
 def chosen(home: Home, name: str | None) -> tuple[Models, str]:
     """The user's models, and the name of the one that is meant. Raises MissingExtra and BadArguments."""
-    from anima.agent import need_chat
     from anima.agent.models import Models
 
     need_chat()

@@ -190,12 +190,6 @@ HOME = option(
     help="The home. Default: ANIMA_HOME, then the folder you stand in or above, then the one in use (anima use).",
 )
 JSON = flag("--json", help="Print exactly one JSON value.")
-SET = option("--set", "set_", metavar="KEY=VALUE", multiple=True, help="Set a key of anima.toml for this call.")
-AGENT = option("--agent", metavar="ID", help="One of several agents in the configuration.")
-PORT = option(
-    "--port", metavar="PORT", type=Number(int, 0, 65_535), help="The port; 0 for any. Default: 4747 or one nearby."
-)
-SENDER = option("--sender", metavar="ID", help="Who speaks, as channel:id; all but the owner have their own layer.")
 
 
 def scope(more: str = "", **rest: Any) -> click.Option:
@@ -210,8 +204,19 @@ def scope(more: str = "", **rest: Any) -> click.Option:
 
 
 # Options of many commands, by which a command names those it takes.
-SHARED = {"home": HOME, "json": JSON, "set": SET, "agent": AGENT, "sender": SENDER, "port": PORT}
-SHARED["scope"] = scope(default=Scope.MAIN.value)
+SHARED = {
+    "home": HOME,
+    "json": JSON,
+    "set": option("--set", "set_", metavar="KEY=VALUE", multiple=True, help="Set a key of anima.toml for this call."),
+    "agent": option("--agent", metavar="ID", help="One of several agents in the configuration."),
+    "port": option(
+        "--port", metavar="PORT", type=Number(int, 0, 65_535), help="The port; 0 for any. Default: 4747 or one nearby."
+    ),
+    "scope": scope(default=Scope.MAIN.value),
+    "sender": option(
+        "--sender", metavar="ID", help="Who speaks, as channel:id; all but the owner have their own layer."
+    ),
+}
 
 
 def place_of(given: str) -> tuple[DocPath, int | None]:

@@ -353,6 +353,8 @@ def trust_home(home: Home, yes: bool, json: bool) -> Reply:
     return Reply(value, "Trusted. It holds until the folder is replaced by another.")
 
 
+# -- what the agent is told --------------------------------------------------------------------------------------------
+
 PARTS = ("text", "stable", "volatile")
 _STYLES = {"cut": "yellow", "dropped": "red", "missing": "dim", "hidden": "dim", "unreadable": "red"}
 

@@ -168,6 +168,9 @@ def _show_about(found: Any, name: str, day: date | None) -> None:
         say(f"… and {found.total - len(found.mentions)} more; --limit shows them")
 
 
+# -- looking back, and taking back -------------------------------------------------------------------------------------
+
+
 @command(
     argument("path", default=None, help="One document; default all.", offers=documents),
     option("--limit", type=Number(int, 1, 100_000), default=20, help="How many, newest first."),

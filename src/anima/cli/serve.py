@@ -259,6 +259,8 @@ def _guest(url: str = "", *, stateless: bool = False) -> Any:
     return asgi_app(who, hosts=named, origins=[url] if url else [], stateless=stateless)
 
 
+# -- tenants -----------------------------------------------------------------------------------------------------------
+
 _LISTED, _WITHOUT_ID = ("token", "list"), ("create", "list")
 _TODAY = dict.fromkeys(("requests", "tokens"), " today")
 RIGHTS: dict[str, Access] = {"owner": "rw", "write": "rw", "read": "ro"}

@@ -167,6 +167,9 @@ def _missing_folders(steps: tuple[Step, ...]) -> list[Path]:
     return list(found)
 
 
+# -- a change of a host's files ----------------------------------------------------------------------------------------
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
     """What becomes of one file: None is no file."""

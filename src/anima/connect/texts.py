@@ -244,6 +244,8 @@ def _indent_of(text: str, at: int) -> str | None:
     return before if start and not before.strip() else None
 
 
+# -- TOML and YAML -----------------------------------------------------------------------------------------------------
+
 BEGIN, END = "# anima: begin (anima connect takes this out again)", "# anima: end"
 _BLOCK = re.compile(rf"(?:(?<=\n)\n)?^{re.escape(BEGIN)}$[\s\S]*?^{re.escape(END)}$\n?", re.MULTILINE)
 

@@ -362,6 +362,8 @@ def _with_headers(scope: Scope, send: Send) -> Send:
     return sent
 
 
+# -- errors, as problem details ----------------------------------------------------------------------------------------
+
 MEDIA = "application/problem+json"
 _WORD = re.compile(r"(?<=[a-z])(?=[A-Z])")
 

@@ -82,7 +82,7 @@ def create_app(
     mcp: Mounted | None = None,
     chores: Sequence[Chore] = (),
 ) -> FastAPI:
-    """The web face of a home. `mcp` answers under /mcp, and knows from `guarding.who_of(scope)` who asks; `chores` run
+    """The web face of a home. `mcp` answers under /mcp, and knows from `guard.who_of(scope)` who asks; `chores` run
     while it is up."""
     keyring, limits, bulletin = keyring or Keyring.of(home), limits or RateLimits(), Bulletin(home)
     served = Served(home, keyring=keyring, limits=limits, bulletin=bulletin)
@@ -193,6 +193,8 @@ def _described(schema: dict[str, Any]) -> dict[str, Any]:
         components["schemas"].pop(gone, None)
     return schema
 
+
+# -- the server --------------------------------------------------------------------------------------------------------
 
 HOST, PORT = "127.0.0.1", 4747
 _NEARBY = 20

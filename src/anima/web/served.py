@@ -340,6 +340,9 @@ class Tidiness:
         return replace(seen, found=left, stamp=stamp, outdated=True)
 
 
+# -- for routes --------------------------------------------------------------------------------------------------------
+
+
 def served_of(request: Request) -> Served:
     """The home that the guard let this request come to."""
     found: Served = request.scope["state"]["served"]

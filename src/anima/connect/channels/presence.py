@@ -28,10 +28,12 @@ from itertools import count
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from anima import ForReview, Home, HomeError, Proposal, Receipt, Scope, Severity
+from anima.agent import need_chat
 from anima.agent.chats import waiting
 from anima.agent.schedule import delivered, is_told, said_in
 from anima.connect import read_json, write_json
 from anima.connect.channels import Button, Channel, ChannelDown, Heard, Venue
+from anima.connect.channels.telegram import Telegram
 from anima.errors import BadArguments, Damaged, HomeBusy, NoSuchProposal, NoSuchSession, Refused, printable
 from anima.layout.listener import Listener, folder_of, how_to_own
 
@@ -78,9 +80,6 @@ class Accounts:
 def attend(home: Home, chats: Chats, kind: str, stop: threading.Event) -> None:
     """Is present on a channel until `stop` is set or the owner switches it off. Blocks; one process at a time does so, and
     any other returns. Raises ChannelDown, which is written down where it is final, and MissingExtra."""
-    from anima.agent import need_chat
-    from anima.connect.channels.telegram import Telegram
-
     need_chat()
     accounts = Accounts(home)
     account = accounts.get(kind)

@@ -97,6 +97,9 @@ SEES = PageView(path="/{scope}", template="sees.html", show=sees)
 VIEWS = (PageView(show=show), PageView(path="/picture", show=picture), SEES)
 
 
+# -- settings and health -----------------------------------------------------------------------------------------------
+
+
 def settings(here: Served, request: Request) -> dict[str, Any]:
     home = here.home
     rows = {key: {"value": value, "source": source} for key, value, source in home.settings()}
