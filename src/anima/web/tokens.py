@@ -282,32 +282,15 @@ class Keyring:
 
 
 def new_pass(
-    kind: Kind,
-    *,
-    name: str,
-    scope: Scope | None,
-    now: datetime,
-    agent: str | None = None,
-    sender: str | None = None,
-    access: Access = "rw",
-    lifetime: timedelta | None = None,
+    kind: Kind, *, name: str, scope: Scope | None, now: datetime, lifetime: timedelta | None = None, **about: Any
 ) -> Pass:
-    """A pass that nobody has yet. Raises BadArguments."""
+    """A pass that nobody has yet; `about` is what else there is to say of it. Raises BadArguments."""
     if (kind == "agent") != (scope is not None):
         raise BadArguments("an agent's token has a scope, and no other token has one")
     if not name.strip() or len(name) > 80 or not name.isprintable():
         raise BadArguments("a token's name has 1 to 80 printable characters")
-    return Pass(
-        id=secrets.token_hex(6),
-        kind=kind,
-        name=name.strip(),
-        made=now,
-        agent=agent,
-        scope=scope,
-        sender=sender,
-        access=access,
-        expires=now + lifetime if lifetime else None,
-    )
+    id, expires = secrets.token_hex(6), now + lifetime if lifetime else None
+    return Pass(id=id, kind=kind, name=name.strip(), made=now, scope=scope, expires=expires, **about)
 
 
 def new_secret(of: Pass) -> str:
