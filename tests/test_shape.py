@@ -17,15 +17,15 @@ CEILINGS = {
     "(top)": 1_940,
     "agent": 3_340,
     "backup": 2_230,
-    "cli": 4_890,
-    "connect": 4_560,
+    "cli": 4_850,
+    "connect": 4_450,
     "dream": 2_750,
     "forget": 920,
     "gate": 2_460,
     "home": 1_220,
     "layout": 1_130,
     "ledger": 910,
-    "mcp": 840,
+    "mcp": 820,
     "memory": 2_180,
     "prompt": 1_770,
     "search": 4_190,
@@ -34,7 +34,7 @@ CEILINGS = {
     "testing": 2_550,
     "text": 3_160,
     "upkeep": 1_690,
-    "web": 5_855,
+    "web": 5_570,
 }
 WHOLE = sum(CEILINGS.values()) - CEILINGS[shape.TESTING]
 
