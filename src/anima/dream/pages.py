@@ -20,12 +20,14 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
+from typing import Any
 
 from anima.dream.material import Candidate, LogNote, Material, Promotion, SweepPlan, Theme, Truth, why_junk
 from anima.errors import Damaged, HomeError
 from anima.gate.scan import scan_text
 from anima.layout import Policy
-from anima.model import Actor, Change, DocPath, Document, Kind, Origin, Scope, Severity, digest_of
+from anima.memory.write import becoming
+from anima.model import Actor, Change, DocPath, Document, Origin, Scope, Severity
 from anima.site import Site
 from anima.text import read_table, tags
 from anima.text.changes import stem
@@ -48,6 +50,7 @@ from anima.text.reading import NEGATIONS
 _SAID = read_table("dream", "sentences")
 OPENING, PAST, MOVED = (_SAID["opening"][name] for name in ("diary", "past", "moved"))
 LONGEST = 160  # characters of a line that is quoted
+BY_DREAMS: dict[str, Any] = {"actor": Actor.DREAMER, "origin": Origin.DERIVED}  # whose the changes are
 _QUIET, _KEPT, _REFUSED = _SAID["quiet"], _SAID["kept"], _SAID["refused"]
 LIGHT, REM = timedelta(days=2), timedelta(days=7)
 STRENGTH, CONFIDENCE = 0.75, 0.45
@@ -142,12 +145,6 @@ def dreamed_page(
     for promotion in new:
         page = placed(page, promotion.line).text
     return page
-
-
-def written(path: DocPath, text: str, base: str, *, reason: str) -> Change:
-    """A page by a dream, in place of what stood there; an empty `base` is none."""
-    made = Change(path=path, kind=Kind.WRITE, text=text, actor=Actor.DREAMER, origin=Origin.DERIVED)
-    return replace(made, base=base, reason=reason)
 
 
 def without(markdown: str, numbers: Collection[int]) -> str:
@@ -558,7 +555,7 @@ class Reflection:
         if not statements and not pages:
             return []
         return [
-            written(path, text, digest_of(pages.get(name)), reason="reflection")
+            becoming(path, pages.get(name), text, **BY_DREAMS, reason="reflection")
             for name, text in reflect(statements, pages, trusted=self._may_be_built_on).items()
             # One that cannot be read stays as it is, and some dialects have no such pages.
             if layout.row_of(path := DocPath.parse(name)).policy is Policy.MEMORY

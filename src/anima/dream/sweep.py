@@ -36,8 +36,8 @@ from anima.dream.pages import Item, Reflection
 from anima.dream.plan import key_of, plan_sweep
 from anima.errors import Damaged, HomeBusy, HomeError, StaleWrite
 from anima.ledger import Key, Record
-from anima.memory.write import Writer
-from anima.model import UNTRUSTED, Actor, Change, Complete, DocPath, Kind, Nights, Origin, Receipt, Scope, digest_of
+from anima.memory.write import Writer, becoming
+from anima.model import UNTRUSTED, Actor, Change, Complete, DocPath, Kind, Nights, Origin, Receipt, Scope
 from anima.site import Site
 from anima.text.diff import diff_of
 from anima.text.markdown import lines_of
@@ -415,8 +415,8 @@ class Dreams:
         for note in (c.note for p in made.promotions for c in (p.candidate, *p.also)):
             for source in (self._store.provenance.source(DocPath.parse(note.path), raw) for raw in note.raws):
                 taint |= ({source.origin} | source.taint) & UNTRUSTED if not source.trusted else set()
-        page = pages.written(self._memory, made.memory or "", digest_of(draft.before), reason=pages.subject(made))
-        page = replace(page, taint=frozenset(taint))
+        by = {**pages.BY_DREAMS, "taint": frozenset(taint), "reason": pages.subject(made)}
+        page = becoming(self._memory, draft.before, made.memory or "", **by)
         added = (
             (DocPath.parse(f"{topics}/past.md"), made.past, pages.PAST),
             (DocPath.parse(f"{topics}/kept.md"), made.moved, pages.MOVED),
@@ -500,7 +500,8 @@ class Dreams:
         if text is None or place is None or self._doubt(wish.by):
             return None
         lines[place] = f"- {wish.by.fact} (since {wish.until})" + lines[place][len(wish.held.raw) :]
-        change = pages.written(self._memory, "".join(lines), digest_of(text), reason="a newer note says otherwise")
+        why = "a newer note says otherwise"
+        change = becoming(self._memory, text, "".join(lines), **pages.BY_DREAMS, reason=why)
         return self._writer().propose([change], rule=OWNERS_LINE, reason=WHY_ASKED)[0].proposal
 
 

@@ -26,8 +26,8 @@ from anima.layout import Policy, starter
 from anima.layout.listener import layer_at, layer_of
 from anima.ledger.views import OWNERS, Source
 from anima.memory import Proposal, content_of
-from anima.memory.write import Writer, owners
-from anima.model import Actor, Change, DocPath, Document, Kind, Origin, Receipt
+from anima.memory.write import Writer, becoming
+from anima.model import Actor, Change, DocPath, Document, Origin, Receipt
 from anima.site import Site
 from anima.text.diff import diff_of
 from anima.text.markdown import heading_of, lines_of
@@ -236,8 +236,7 @@ class Forget:
                 touched.append(Touched(place=place, where=where, why=why, text=text))
         text = without(document.text, hits, lambda rest: _said(sought, rest))
         is_named = self._site.layout.row_of(path).path == path.text
-        kind = Kind.WRITE if text.strip() or is_named else Kind.DELETE
-        return owners(path, kind, text if kind is Kind.WRITE else "", base=document.digest, reason="forget")
+        return becoming(path, document.text, text if text.strip() or is_named else None, reason="forget")
 
     # -- the deed -------------------------------------------------------------------------------------------------------
 
