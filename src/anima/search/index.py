@@ -113,11 +113,7 @@ class Index:
         Later writes do not change it.
         """
         with self._mutex:
-            try:
-                field = self._refreshed()
-            except IndexDown as down:
-                self._cannot_read(down)
-                field = Field()
+            field, _ = self.held()
             sight = field.sight(filter)
             return FieldView(
                 sight=sight,
@@ -138,6 +134,15 @@ class Index:
             except IndexDown:
                 return 0, []
             return (field.missing, field.incomplete()) if self._embedder is not None else (0, [])
+
+    def held(self) -> tuple[Field, Mark]:
+        """All that is held, brought up to date, and of when it is; nothing where nothing can be read."""
+        with self._mutex:
+            try:
+                return self._refreshed(), self._mark
+            except IndexDown as down:
+                self._cannot_read(down)
+                return Field(), Mark()
 
     def notes(self) -> tuple[str, ...]:
         """What a person should know: rebuilt after damage, vectors missing, and so on. Each is said once."""

@@ -476,9 +476,10 @@ class SqliteTables:
             documents = [DocumentRow(*row) for row in db.execute(_NEW_DOCUMENTS, (document,))]
             parts = [made(*_sound(row, 2)) for row in db.execute(_NEW_PARTS, (part,))]
             alive = dict(db.execute("select id, document from part"))
-            last = max((part, *alive)), max((document, *(row.id for row in documents)))
-            mark_now = Mark(epoch, made_for, generation, *last)
-            return Changes(mark=mark_now, alive=alive, documents=documents, parts=parts)
+            now = Mark(
+                epoch, made_for, generation, max((part, *alive)), max((document, *(row.id for row in documents)))
+            )
+            return Changes(mark=now, alive=alive, documents=documents, parts=parts)
 
         return self._file.run(read)
 

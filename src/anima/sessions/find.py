@@ -160,7 +160,7 @@ class Quotes:
     """What a search gave, by which means, and what a person should know of them."""
 
     hits: tuple[Quote, ...]
-    backend: Literal["fts5", "plain"]
+    backend: Literal["fts5", "packed", "plain"]
     notes: tuple[str, ...] = ()
 
 
@@ -409,7 +409,7 @@ def _add(db: sqlite3.Connection, logs: Logs, name: str, turns: Sequence[Turn]) -
     session = db.execute("select id from session where folder = ? and name = ?", (logs.name, name)).fetchone()[0]
     first = db.execute("select coalesce(max(id), 0) + 1 from turn").fetchone()[0]
     rows = [(id, turn, turn.words[:INDEXED]) for id, turn in enumerate(turns, first)]
-    said = ((id, session, turn.number, _time(turn), turn.role, turn.source_plugin) for id, turn, _ in rows)
+    said = ((id, session, turn.number, time_said(turn), turn.role, turn.source_plugin) for id, turn, _ in rows)
     db.executemany("insert into turn values(?, ?, ?, ?, ?, ?)", said)
     db.executemany("insert into spoken values(?, ?)", ((id, text) for id, _, text in rows))
     db.executemany("insert into words(rowid, text) values(?, ?)", ((id, _words(text)) for id, _, text in rows))
@@ -444,7 +444,7 @@ def _quoted(word: str) -> str:
     return '"' + word.replace('"', "") + '"'
 
 
-def _time(turn: Turn) -> str:
+def time_said(turn: Turn) -> str:
     return stamp(moment) if (moment := turn.time) else ""
 
 

@@ -84,6 +84,10 @@ class Transcripts:
     @cached_property
     def index(self) -> TranscriptIndex:
         store = self.site.store
+        if (rows := getattr(store, "rows", None)) is not None and rows.engine.needs_tenant:
+            from anima.sessions.packed import PackedTranscripts, second_tables
+
+            return PackedTranscripts(second_tables(rows), redact=self.redact)
         return TranscriptIndex(store.scratch(NAME), redact=self.redact, make=lambda: store.scratch(NAME, make=True))
 
     @property
