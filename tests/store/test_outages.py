@@ -93,6 +93,20 @@ def test_a_backend_that_dies_at_any_statement_of_a_change_leaves_it_done_once(
             assert again.past.audit().ok and not again.past.history_problems()
 
 
+@pytest.mark.parametrize("after", [False, True])
+def test_a_line_of_a_log_whose_backend_dies_at_any_statement_stands_once(
+    cluster: Cluster, home: Home, monkeypatch: pytest.MonkeyPatch, after: bool
+) -> None:
+    log = home.site.store.logs("sessions").create("talk")
+    axe = Axe(cluster.owner, 0, after=False)
+    assert beneath(axe, monkeypatch, lambda: log.append(b"first\n", sync=True)) and axe.count > 3
+    for at in range(1, axe.count + 1):
+        strike = Axe(cluster.owner, at, after=after)
+        assert beneath(strike, monkeypatch, lambda at=at: log.append(b"line %d.\n" % at, sync=True))  # type: ignore[misc]
+    wanted = [b"first", *(b"line %d." % at for at in range(1, axe.count + 1))]
+    assert log.read(0, log.size()).splitlines() == wanted
+
+
 def text_of(home: Home) -> str:
     return "".join(home.read(entry.path).text for entry in home.list_all() if entry.path.endswith(".md"))
 

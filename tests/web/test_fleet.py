@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import hashlib
 import json
 import logging
+import os
 import signal
 import subprocess
 import sys
@@ -13,6 +15,7 @@ import urllib.error
 import urllib.request
 from dataclasses import replace
 from datetime import datetime, timedelta
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
@@ -276,6 +279,50 @@ def test_a_span_is_a_route_with_its_tenant_and_holds_no_text_of_a_memory(front: 
     assert spans[0].name == "GET /api/v1/files/{path:path}" and format(spans[0].context.trace_id, "x") == "a" * 32
     told = "".join(each.to_json() for each in spans)
     assert not [word for word in ("bees", "secret", "no-such", two[0]) if word in told]
+
+
+def test_traces_and_metrics_reach_a_collector_without_a_text_of_a_memory(
+    front: Front, two: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("opentelemetry.exporter.otlp.proto.http.trace_exporter")
+    from anima.web import telemetry
+
+    came = list[tuple[str, bytes]]()
+
+    class Collector(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            came.append((self.path, gzip.decompress(body) if self.headers["Content-Encoding"] == "gzip" else body))
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, format: str, *given: object) -> None:
+            """Nothing is printed."""
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Collector) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        monkeypatch.setenv(telemetry.ENDPOINT, f"http://127.0.0.1:{server.server_address[1]}")
+        end = telemetry.export(os.environ, held=front.app.state.homes.count)
+        try:
+            front.owner(two[0]).get("/api/v1/files/secret.md")
+            front.owner(two[0]).get("/api/v1/search", params={"q": "bees", "scope": "main"})
+        finally:
+            end()
+        server.shutdown()
+    told = b"".join(body for _, body in came)
+    assert {path for path, _ in came} == {"/v1/traces", "/v1/metrics"}
+    assert b"GET /api/v1/files/{path:path}" in told and b"anima.homes" in told
+    assert not [word for word in ("bees", "secret", two[0]) if word.encode() in told]
+
+
+def test_a_server_is_not_kept_by_what_waits_to_be_looked_at(front: Front) -> None:
+    waking = Waking(front.app.state.homes, front.app.state.homes._fleet)
+    while not waking._due.full():
+        waking._due.put(Woken(0, "nobody", "main"))
+
+    waking.stop()
+
+    assert waking._due.full()
 
 
 def test_a_role_that_could_pass_over_the_policies_is_not_served(

@@ -60,6 +60,7 @@ SOON, LATER, DAY = (
     86_400.0,
 )  # until a home is woken: a schedule is on, a session may be left, nothing waits
 ASK, SPAN = 5.0, 120.0  # seconds between two questions whose time has come; for which nobody else is given a home
+ENDING = 10.0  # seconds that a server may take to end, once it has answered
 THREADS = 4  # in which homes do what they do by themselves
 STILL = 2.0  # seconds for which a stream need not ask whether its credential still works
 FRIENDS, STRANGERS = 4, 2  # threads in which credentials are looked for: those that were good here before, and others
@@ -494,12 +495,22 @@ class ManyHomes:
         self._wake.set()
         for lane in (self._friends, self._strangers):
             lane.shutdown(wait=False, cancel_futures=True)
-        for thread in self._threads:
-            if thread.is_alive():
-                thread.join(timeout=10)
+        ending = threading.Thread(target=self._end, name="anima-ending", daemon=True)
+        ending.start()
+        _await([*self._threads, ending])
+
+    def _end(self) -> None:
         self._count()
         for served in self._open():
             self._close(served)
+
+
+def _await(threads: list[threading.Thread]) -> None:
+    """Waits until threads have ended, but no longer than one may take to end; what is late is done by who opens a home next."""
+    until = time.monotonic() + ENDING
+    for thread in threads:
+        if thread.is_alive():
+            thread.join(max(0.0, until - time.monotonic()))
 
 
 def _away(error: HomeError) -> Turned:
@@ -526,10 +537,10 @@ class Waking:
 
     def stop(self) -> None:
         self._stop.set()
-        for _ in range(THREADS):
-            self._due.put(None)
-        for thread in self._threads:
-            thread.join(timeout=10)
+        with suppress(queue.Full):  # what waits there ends a thread as well
+            for _ in range(THREADS):
+                self._due.put_nowait(None)
+        _await(self._threads)
 
     def _ask(self) -> None:
         while not self._stop.wait(ASK):

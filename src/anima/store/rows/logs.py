@@ -24,6 +24,10 @@ from anima.store.rows.room import Room
 from anima.store.rows.transaction import HomeRows, Transaction
 
 _STATE = "select was, size, version, time from anima.file where [own] and key = %(key)s"
+_PROOF = (  # whoever still writes is waited for
+    "select 1 from anima.file where [own] and key = %(key)s for update",
+    "select 1 from anima.line where [own] and key = %(key)s and at = %(at)s and data = %(data)s",
+)
 _SLACK = 1.1  # a conversation goes on a little longer than documents may grow
 _BEFORE = 64  # bytes before a torn line that tell who wrote the log
 
@@ -135,6 +139,8 @@ class RowLog(OpenLog):
     def _append(self, record: bytes) -> int:
         at = self._ended()[0]
         self._logs.files.add(self._path, at, record)
+        if (held := self._logs.rows.held) is not None:
+            held.proof = [(sql, {"key": key_of(self._path), "at": at, "data": record}) for sql in _PROOF]
         return at
 
     def begin(self, record: bytes) -> None:
@@ -245,7 +251,7 @@ class RecordLog:
         self._rows.tell_all(sql, added.rows)
         sql = "update anima.home set records = records + %(n)s, bytes = bytes + %(size)s where [own]"
         self._rows.tell(sql, n=len(added.rows), size=len(added.data))
-        held.proof = ("select 1 from anima.record where [own] and at = %(at)s and line = %(line)s", added.rows[0])
+        held.proof = [("select 1 from anima.record where [own] and at = %(at)s and line = %(line)s", added.rows[0])]
 
     def _ended(self, held: Transaction, added: _Added, done: bool) -> None:
         self._new.pop(id(held), None)

@@ -43,7 +43,9 @@ class Transaction:
         self.kept: dict[str, Any] = {}  # what whoever writes remembers for as long
         self.before: list[Callable[[], object]] = []  # called to send what goes with COMMIT
         self.after: list[Callable[[bool], object]] = []  # told at the end whether it was committed
-        self.proof: tuple[str, Mapping[str, Any]] | None = None  # what finds a row only where it was committed
+        self.proof: Sequence[
+            tuple[str, Mapping[str, Any]]
+        ] = ()  # of which the last finds a row only where it was committed
 
 
 class Engine(Protocol):
@@ -237,14 +239,14 @@ class HomeRows:
             for told in held.after:
                 told(is_done)
 
-    def _stands(self, proof: tuple[str, Mapping[str, Any]] | None) -> bool:
+    def _stands(self, proof: Sequence[tuple[str, Mapping[str, Any]]]) -> bool:
         """Whether a COMMIT took effect whose answer was lost. The home's lock is free once that is decided. Raises Damaged
         where nothing tells."""
         with suppress(HomeError):
             self._local.held = None
             with self.transaction(patience=WAIT):
-                if proof is not None:
-                    return bool(self.ask(proof[0], **proof[1]))
+                if proof:
+                    return bool([self.ask(sql, **given) for sql, given in proof][-1])
         why = f"{self.engine.name} went away while it wrote; whether that stands is not known"
         raise Damaged(why, hint="look when it is back") from None
 
