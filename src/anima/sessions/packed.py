@@ -35,7 +35,7 @@ from anima.sessions.find import (
     preview,
     time_said,
 )
-from anima.sessions.replay import Asker, Redact, Turn
+from anima.sessions.replay import Asker, Header, Redact, Turn
 from anima.store import Logs, LogState
 from anima.store.rows.transaction import HomeRows
 from anima.text import ask, cut
@@ -169,7 +169,7 @@ def _seen(field: Field, logs: Logs, asker: Asker) -> list[DocumentRow]:
 
     def sees(row: DocumentRow) -> bool:
         agent, scope = json.loads(row.kind)
-        return asker.sees_row(agent, row.layer, scope)
+        return asker.sees(Header(id="", timestamp="", agent_id=agent, layer=row.layer, scope=scope))
 
     return [row for row in field.docs.values() if row.path.startswith(f"{logs.name}/") and sees(row)]
 
