@@ -224,14 +224,10 @@ class Rituals:
         most = most if self._left is None else min(most, self._left)
         name = ritual.model or self._asked.model or self._models.choice().name
         with self.home.sessions.begin(scope=_scope(ritual.name), channel=ritual.kind, model=name) as session:
-            if most < tokens_of(session.prompt.text) + LEAST:
-                done, final = (
-                    RitualRun(ritual=ritual.name, status="budget", text="no tokens are left for it today"),
-                    False,
-                )
-                self._change(lambda kept: kept.begun(ritual, self.now(), 0, known))
-            else:
-                self._change(lambda kept: kept.begun(ritual, self.now(), most, known))
+            most = most if most >= tokens_of(session.prompt.text) + LEAST else 0
+            self._change(lambda kept: kept.begun(ritual, self.now(), most, known))
+            done, final = RitualRun(ritual=ritual.name, status="budget", text="no tokens are left for it today"), False
+            if most:
                 done, final = self._done(ritual, session, name, most)
         self._left = None if self._left is None else max(0, self._left - done.tokens)
         outcome = f"failed: {done.text}" if done.status == "failed" else done.status

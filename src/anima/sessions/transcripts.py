@@ -414,26 +414,22 @@ def _listed(there: bytes) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
         return {}, {}
 
 
-class CheckedTranscripts:
+class CheckedTranscripts(Transcripts):
     """The transcripts of a home as its health sees them. A line that cannot be read costs itself alone."""
 
-    def __init__(self, site: Site) -> None:
-        self._store, self._place = site.store, site.layout.transcripts_of(site.agent, site.config.sessions.dir)
-        self._logs = transcripts_in(site.store, self._place.folder, suffix=self._place.log)
-
     def check(self) -> Iterator[Remark]:
-        for id in sorted(self._logs.versions()):
+        for id in sorted(self.folder.versions()):
             yield from self._transcript(id)
         folder, known = self._place.folder, (self._place.log, self._place.context or self._place.log)
-        for name in sorted(self._store.documents.raw_names(folder)):
+        for name in sorted(self.site.store.documents.raw_names(folder)):
             id = next((name.removesuffix(end) for end in known if name.endswith(end)), "")
-            if name != LIST and not name.startswith(".") and (not id or self._logs.look(id) is None):
+            if name != LIST and not name.startswith(".") and (not id or self.folder.look(id) is None):
                 said = f"{folder}/{name} is no transcript; nothing reads it."
                 yield Remark(name="foreign-file", about=f"{folder}/{name}", message=said)
 
     def _transcript(self, id: str) -> Iterator[Remark]:
-        path = self._logs.path_of(id)
-        with self._logs.open(id) as file:
+        path = self.folder.path_of(id)
+        with self.folder.open(id) as file:
             found, header = [item for item in scan(file) if isinstance(item, BadLine)], header_of(file)
         bad = [each for each in found if not each.torn]
         if header is None and bad and bad[0].line == 1 and len(bad) == bad[-1].line:
