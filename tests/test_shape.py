@@ -26,7 +26,7 @@ CEILINGS = {
     "layout": 1_130,
     "ledger": 910,
     "mcp": 820,
-    "memory": 2_180,
+    "memory": 2_170,
     "prompt": 1_770,
     "search": 4_200,
     "sessions": 4_830,

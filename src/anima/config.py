@@ -288,9 +288,12 @@ def _from_file(text: str | None, where: str = FILE) -> dict[str, Any]:
 def _known(key: str, where: str) -> _Key:
     if key in _KEYS:
         return _KEYS[key]
-    near = get_close_matches(key, [*_KEYS, *_SECTIONS], n=1, cutoff=0.5)
-    hint = f"did you mean {near[0]}?" if near else "anima config lists the keys"
-    raise BadConfig(f"there is no key {key!r}; {hint}", where=where)
+    raise BadConfig(f"there is no key {key!r}; {_nearest(key, [*_KEYS, *_SECTIONS])}", where=where)
+
+
+def _nearest(name: str, known: Iterable[str]) -> str:
+    near = get_close_matches(name, list(known), n=1, cutoff=0.5)
+    return f"did you mean {near[0]}?" if near else "anima config lists the keys"
 
 
 def _checked(key: str, raw: Any, where: str) -> Any:
@@ -307,9 +310,7 @@ def _set_in(env: Mapping[str, str]) -> Iterator[tuple[str, str]]:
         if name in known:
             yield name, known[name]
         elif name.startswith(prefixes):
-            near = get_close_matches(name, known, n=1, cutoff=0.5)
-            hint = f"did you mean {near[0]}?" if near else "anima config lists the keys"
-            raise BadConfig(f"there is no such setting; {hint}", where=name)
+            raise BadConfig(f"there is no such setting; {_nearest(name, known)}", where=name)
 
 
 @cache

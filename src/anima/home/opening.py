@@ -18,7 +18,6 @@ from typing import TYPE_CHECKING, Any, cast
 from anima import config as configs
 from anima.config import Config
 from anima.errors import BadArguments, BadConfig, HomeError, NoSuchDocument, NoSuchHome, Refused
-from anima.layout import Layout
 from anima.layout.dialects import layout_for
 from anima.layout.listener import layer_of
 from anima.layout.trust import Register, place_of
@@ -66,7 +65,7 @@ def open_site(
     try:
         config = configured(ground.documents, ground.register, env, settings)
         folder = ground.documents if isinstance(ground.documents, Folder) and spec is None else None
-        if folder and agent is not None and (other := _agent_home(config, agent, folder, _dialect(ground, config))):
+        if folder and agent is not None and (other := _agent_home(config, agent, folder, ground.made)):
             ground.close()
             ground = _ground(other, env, tenant=None, agent=None, create=False, now=clock())
             own = configured(ground.documents, ground.register, env, settings)
@@ -214,10 +213,6 @@ class LayeredRegister(Register):
         self._own.note(root, identity=identity, made=made, trusted=trusted)
 
 
-def _dialect(ground: _Ground, config: Config) -> Layout:
-    return layout_for(detected(ground.documents, config, ground.made).dialect)
-
-
 def given_place(path: str | Path | None, env: Mapping[str, str]) -> str | Path:
     """Where a home is: the place that was given, else the one DATABASE_URL names."""
     if place := path or env.get("DATABASE_URL"):
@@ -261,13 +256,13 @@ def configured(store: Named, register: Register, env: Mapping[str, str], flags: 
     return configs.load(text, env=env, flags=flags, trusted=trusted, own=register.owners_file(OWN_FILE))
 
 
-def _agent_home(config: Config, agent: str, store: Folder, layout: Layout) -> Path | None:
+def _agent_home(config: Config, agent: str, store: Folder, made: str) -> Path | None:
     """Where an agent of the configuration lives; None when it shares this folder, as it does where the dialect keeps a
     folder for each agent and there is one of its name. Raises BadConfig for an agent nobody knows."""
     found = next((a for a in config.agent if a.id == agent), None)
     if found is not None:
         return Path(store.name, Path(found.home).expanduser()) if found.home else None
-    top = layout.talks.partition("/{agent}")[0]
+    top = layout_for(detected(store, config, made).dialect).talks.partition("/{agent}")[0]
     here = [name for name in store.names(top) if store.is_folder(f"{top}/{name}")] if top else []
     if agent not in here:
         known = ", ".join(dict.fromkeys([*(a.id for a in config.agent), *here])) or "none"
