@@ -76,6 +76,19 @@ def test_a_marked_section_is_not_taken_unless_it_is_named(mark: str) -> None:
     assert heading_of(page, "- The Sandpiper leaks at the mast", section="Boat") == "Boat"
 
 
+def test_nor_is_one_whose_mark_names_nobody_we_know() -> None:
+    page = MEMORY.replace("## Boat", "## Boat <!-- share: crew -->")
+
+    assert heading_of(page, "- The Sandpiper leaks at the mast") == "Notes"
+
+
+def test_a_line_finds_its_section_by_meaning_where_no_word_is_shared() -> None:
+    page = "# Memory\n\n## House\n\n- The roof was mended in May\n\n## Food\n\n- Nina eats no peanuts\n"
+
+    assert heading_of(page, "- The bathroom tap drips") == "House"
+    assert heading_of(page, "- Lentil soup with garlic for supper") == "Food"
+
+
 def test_nor_is_a_section_within_one_or_a_dreamed_one() -> None:
     within = MEMORY.replace("## Boat", "## Ours <!-- share: group -->\n\n### Boat")
     dreamed = MEMORY.replace("## Boat", "## Dreamed 2026-05-01 03:00 UTC")

@@ -60,6 +60,11 @@ def ask(text: str) -> list[str]:
     return [word for word in words if word not in stops] or list(words)
 
 
+def words_in(text: str) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Each run of letters as it is written, with the words that `cut` makes of it."""
+    return ((raw, _forms(raw[: LONGEST * 4])) for raw in _WORD.findall(_normal(text)))
+
+
 def highlight(text: str, query: str) -> Iterator[tuple[str, bool]]:
     """A text in pieces, and whether each is one of the words that were asked for."""
     stems, plain = frozenset(ask(query)), ""

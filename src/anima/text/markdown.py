@@ -67,6 +67,7 @@ class Section:
     private_end: int  # what is private may reach further: only what is a heading for certain ends it
     shared: frozenset[Scope] = frozenset()
     shared_end: int  # what is shared may end sooner: at anything that looks like the next heading
+    marked: bool = False  # its heading says something of sharing, whether or not anybody is named whom we know
     claimed: bool = False  # it stands in code, a comment or front matter: it counts for privacy and for nothing else
 
 
@@ -393,6 +394,7 @@ def _close(text: str, found: list[_Heading]) -> Iterator[Section]:
                     private_end=firm[level],
                     shared=shared if heading.firm else frozenset(),
                     shared_end=any_of_them[level],
+                    marked=bool(_HAS_MARK.search(heading.raw)),
                     claimed=not heading.true,
                 )
             )
@@ -513,7 +515,7 @@ def marked_at(found: Iterable[Section], at: int, *, also: re.Pattern[str]) -> in
         and (
             (section.shared and at <= section.shared_end)
             or (section.private and at <= section.private_end)
-            or (also.match(section.title) and at <= section.end)
+            or ((section.marked or also.match(section.title)) and at <= section.end)
         )
     ]
     return min(levels, default=None)

@@ -1,30 +1,26 @@
 """Pages of memory: the section that a line belongs to, and the page with the line there; and bank pages, read.
 
 Promise: the one rule for everything that is added to memory, by whomever: the section that was named (made when there is
-none), else the one whose heading and lines it is most like, by words and by what the table says stands under such a
-heading, else `## Notes`. Only who names a heading that is shared, private or dreamed gets under it. The same page and
-line give the same place; no model is asked, and what is read of a page is bounded. Of a bank page: the blocks that
-reflection keeps in it, whose lines can be blanked without moving others, the entities that a text names, and what held on a
-date: a line holds from its first day to the day before its last, where its successor begins.
+none), else the one whose heading and lines it is most like (`places`), else `## Notes`. Only who names a heading that is
+shared, private or dreamed gets under it. The same page and line give the same place; no model is asked, and what is read of
+a page is bounded. Of a bank page: the blocks that reflection keeps in it, whose lines can be blanked without moving others,
+the entities that a text names, and what held on a date: a line holds from its first day to the day before its last, where
+its successor begins.
 Not here: who may (gate), the write (memory), what is retained and how bank pages are made (dream.pages).
 """
 
 from __future__ import annotations
 
 import hashlib
-import math
 import re
 import unicodedata
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
-from functools import cache
 from typing import NamedTuple
 
 from anima.errors import BadPath
 from anima.model import DocPath
-from anima.text import ask, cut, read_table
 from anima.text.markdown import (
     BOM,
     Section,
@@ -46,16 +42,12 @@ from anima.text.markdown import (
 )
 
 NOTES = "Notes"
-LEAST = 0.45  # what must speak for a section before a line goes there unasked
-CLEARLY = 2  # so many times as much for a section that is not to be had, and the line belongs to none of the others
-IN_HEADING, IN_TABLE, IN_LINES = 2.0, 0.8, 1.0
-LEADING, LEADERS = 1.5, 2  # a line begins with what it is about
-MOST_LINES, MOST_SECTIONS = 100, 200  # of a section, the newest; of a page
+MOST_LINES, MOST_SECTIONS = 60, 200  # of a section, the newest; of a page
 _FIELD = re.compile(
     r"^ {0,3}(?:[-*+][ \t]+)?(?P<bold>\*\*|__|)(?P<name>[^:*_\n]{1,40})(?::(?P=bold)|(?P=bold):)(?P<value>[^\r\n]*)",
     re.MULTILINE,
 )
-_DREAMED = re.compile(r"Dreamed (?:until )?\d{4}-\d\d-\d\d\b")
+_DREAMED = re.compile(r"Dreamed\b")
 
 
 class Landed(NamedTuple):
@@ -137,70 +129,21 @@ def opening_for(text: str) -> str:
 
 
 def _most_alike(text: str, found: Sequence[Section], line: str) -> Section | None:
-    """The section that most speaks for, if enough does; else the one for all the rest, if there is one."""
-    words, marks = _words(line), all_sections(text)
-    known = [_Known(text, found, part, words) for part in found[:MOST_SECTIONS]]
-    spread = Counter(word for part in known for word in words if part.said[word])
-    points = [part.points(words, spread, len(known)) for part in known]
-    free = [n for n, part in enumerate(known) if part.is_place and marked_at(marks, part.end, also=_DREAMED) is None]
-    best = max(free, key=lambda number: (points[number], -number), default=None)
-    if best is not None and points[best] >= max(LEAST, max(points) / CLEARLY):
-        return found[best]
-    return next((found[n] for n in free if found[n].title.casefold() == NOTES.casefold()), None)
+    """The section that most speaks for, if enough does; else, or where others read it, the one for all the rest, if there is one."""
+    from anima.text.places import scores  # numbers, which a page of one list does without
 
-
-class _Known:
-    """One section, and what it says of each word of a line: by its heading, its own lines, and what usually stands there."""
-
-    def __init__(self, text: str, found: Sequence[Section], section: Section, words: Sequence[str]) -> None:
-        self.end = own_end(found, section)
-        lines = [line for line in lines_of(text[section.body : self.end])[-MOST_LINES:] if line.strip()]
-        self.is_place = section.level > 1 or any(map(bullet_of, lines))  # else it is the title of the page
-        named = frozenset(cut(section.title))
-        heading = named - _stems(read_table("text", "sections")["describe"]) or named
-        usual = frozenset[str]().union(*(_stems(under) for heads, under in _table() if heads & heading))
-        times = Counter(word for line in lines for word in frozenset(cut(line)).intersection(words))
-        self.said = dict.fromkeys(words, 0.0)
-        for word in words:
-            if word in heading:
-                self.said[word] = IN_HEADING
-            elif times[word]:
-                self.said[word] = IN_LINES * (1 + math.log(times[word]) / 2) + IN_TABLE / 2 * (word in usual)
-            elif word in usual:
-                self.said[word] = IN_TABLE
-
-    def points(self, words: Sequence[str], spread: Counter[str], sections: int) -> float:
-        """How much speaks for this section: rare words more than others, and those more with which the line begins."""
-        total = 0.0
-        for place, word in enumerate(words):
-            if self.said[word]:
-                rare = math.log(1 + sections / spread[word]) / math.log(1 + sections)
-                total += rare * self.said[word] * (LEADING if place < LEADERS else 1)
-        return total / math.sqrt(len(words) or 1)
-
-
-def _words(line: str) -> list[str]:
-    """The words of a line that may say where it belongs, each once; a question has one more."""
-    text = without_tail(bullet_text(line), loose=True)
-    found = [word for word in ask(text) if len(word) > 1 and not word.isdigit() and word not in _small()]
-    return [*found, *cut("question")] if text.rstrip().endswith("?") else found
-
-
-@cache
-def _small() -> frozenset[str]:
-    return _stems(read_table("text", "sections")["small"])
-
-
-@cache
-def _table() -> tuple[tuple[frozenset[str], str], ...]:
-    """The words of headings, and those that stand under such a heading."""
-    rows = (row.partition(":") for row in read_table("text", "sections")["goes"])
-    return tuple((_stems(heads), words) for heads, _, words in rows)
-
-
-@cache
-def _stems(words: str) -> frozenset[str]:
-    return frozenset(cut(words))
+    marks, known = all_sections(text), [(part, own_end(found, part)) for part in found[:MOST_SECTIONS]]
+    lines = [[row for row in lines_of(text[part.body : end])[-MOST_LINES:] if row.strip()] for part, end in known]
+    places = [
+        at for at, (part, _) in enumerate(known) if part.level > 1 or any(map(bullet_of, lines[at]))
+    ]  # else a title
+    said = [[without_tail(bullet_text(row), loose=True) for row in lines[at]] for at in places]
+    points = scores([known[at][0].title for at in places], said, without_tail(bullet_text(line), loose=True))
+    best = max(range(len(places)), key=lambda number: (points[number], -number), default=None)
+    free = [at for at in places if marked_at(marks, known[at][1], also=_DREAMED) is None]
+    if best is not None and points[best] > 0 and places[best] in free:
+        return found[places[best]]
+    return next((found[at] for at in free if found[at].title.casefold() == NOTES.casefold()), None)
 
 
 # -- bank pages, read ---------------------------------------------------------------------------------------------------
