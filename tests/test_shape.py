@@ -32,7 +32,7 @@ CEILINGS = {
     "sessions": 4_830,
     "store": 9_020,
     "testing": 2_550,
-    "text": 3_160,
+    "text": 3_240,
     "upkeep": 1_690,
     "web": 5_580,
 }
