@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from anima.search.embed.local import SPACE, StaticEmbedder, _vocabulary
+from anima.search.embed import SPACE, StaticEmbedder, _vocabulary
 from anima.text import cut, places, read_table, stem
 from anima.text.places import unit
 
@@ -81,7 +81,11 @@ def vectors_of(missing: Sequence[str]) -> tuple[list[str], Any, Any]:
     """The commonest words, their vectors, and those of other words."""
     embedder = StaticEmbedder()
     every = sorted(_vocabulary(embedder._vocabulary_path).items(), key=lambda item: item[1])
-    plain = (word[1:].lower() for word, _ in every if word[0] == SPACE and word[1:].isascii() and word[1:].isalpha())
+    plain = (
+        word[1:]
+        for word, _ in every
+        if word[0] == SPACE and word[1:].isascii() and word[1:].islower() and word[1:].isalpha()
+    )
     common = list(dict.fromkeys(word for word in plain if len(word) > 1))
     return common, embedder.word_vectors(common), embedder.word_vectors(missing)
 

@@ -101,7 +101,7 @@ def _read(text: str) -> _Read:
         names.update(forms if is_name else ())
     leads = bool(words) and next(iter(words)) in names
     asks = dict.fromkeys(_ASKS if text.rstrip().endswith("?") else ())
-    return _Read(asks | words | dict.fromkeys(_NAMES if leads else ()), frozenset(names))
+    return _Read(asks | dict.fromkeys(_NAMES if leads else ()) | words, frozenset(names))
 
 
 def _vectors(known: Meanings, texts: Sequence[_Read]) -> Any:
