@@ -34,7 +34,7 @@ from anima.search.index import DocumentIn, Index
 from anima.search.rank import Query, run
 from anima.search.rows import RowTables
 from anima.search.tables import SqliteTables
-from anima.store.rows.homes import find_home
+from anima.store.rows import find_home
 from anima.testing import postgres
 from search import documents, timed, vocabulary
 

@@ -35,7 +35,7 @@ import psycopg
 
 from anima import Home, Scope
 from anima.search.rows import RowTables
-from anima.store.rows.homes import find_home
+from anima.store.rows import find_home
 from anima.testing import postgres
 from engines import LIMIT, OverHome, OverIndex, database
 from search import documents, vocabulary

@@ -24,7 +24,7 @@ import pytest
 from anima.backup import restore
 from anima.home import opening
 from anima.store import Rules
-from anima.store.rows.homes import find_home
+from anima.store.rows import find_home
 from anima.store.rows.store import RowStore
 from anima.store.rows.whole import KEY, LEDGER, RowWhole
 from anima.store.whole import FolderWhole

@@ -20,7 +20,7 @@ from anima.search.index import DocumentIn, Index
 from anima.search.rank import Query, SearchAnswer, run
 from anima.search.rows import RowTables
 from anima.search.tables import Mark, SqliteTables, Tables
-from anima.store.rows.homes import find_home
+from anima.store.rows import find_home
 from anima.testing.embedder import MockEmbedder
 from anima.testing.tables import MemoryRoom, MemoryTables, TablesContract
 from anima.text import ask

@@ -15,7 +15,7 @@ from anima.search.tables import Tables
 from anima.sessions.packed import PackedTranscripts, second_tables
 from anima.sessions.record import Transcript
 from anima.sessions.replay import Asker
-from anima.store.rows.homes import find_home
+from anima.store.rows import find_home
 from anima.testing.tables import MemoryTables
 from conftest import Cluster
 

@@ -13,7 +13,7 @@ import pytest
 from anima import Home, restore
 from anima.cli import run
 from anima.home.folders import fleet
-from anima.store.rows.fleet import Fleet
+from anima.store.rows.tenants import Fleet
 from conftest import Cluster
 
 psycopg = pytest.importorskip("psycopg")

@@ -19,7 +19,7 @@ from anima.store import Batch, Rules, Store
 from anima.store.folder import Folder
 from anima.store.overlay import Below, Layers, OverlayStore
 from anima.store.place import FolderStore
-from anima.store.rows.homes import find_home
+from anima.store.rows import find_home
 from anima.store.rows.store import RowStore
 from anima.testing.memory_store import MemoryStore, Shelf
 from conftest import Cluster

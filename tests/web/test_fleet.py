@@ -27,7 +27,7 @@ from anima.agent.schedule import Ran
 from anima.cli import run
 from anima.home import now
 from anima.home.folders import fleet
-from anima.store.rows.fleet import Fleet
+from anima.store.rows.tenants import Fleet
 from anima.web.guard import KEY
 from anima.web.homes import Waking, Woken
 from anima.web.telemetry import JsonLines

@@ -11,8 +11,7 @@ import pytest
 
 from anima.cli import run
 from anima.errors import NoSuchHome
-from anima.store.rows.fleet import Fleet
-from anima.store.rows.tenants import _tables
+from anima.store.rows.tenants import Fleet, _tables
 from anima.web import homes as many
 from anima.web.telemetry import JsonLines
 from anima.web.tokens import new_pass, new_secret

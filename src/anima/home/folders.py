@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from anima.backup.restore import Migration, Restoration
     from anima.backup.snapshot import Snapshots
     from anima.store.outside import Snapshot
-    from anima.store.rows.fleet import Fleet as Fleet
+    from anima.store.rows.tenants import Fleet as Fleet
     from anima.store.rows.tenants import Tenants as Tenants
     from anima.upkeep.doctor import Health
 
@@ -164,7 +164,7 @@ def export_tenant(
 
 def fleet(address: str) -> Fleet:
     """A database of homes, for a server of all of them. Raises Refused for a role that could see what no tenant may."""
-    from anima.store.rows.fleet import Fleet
+    from anima.store.rows.tenants import Fleet
 
     return Fleet(address)
 

@@ -30,7 +30,7 @@ from anima.store.overlay import Below, Layers, Overlay, OverlayDocuments, Overla
 from anima.store.place import FolderStore, made_as, make_home_folder, mark_made, open_home_folder
 
 if TYPE_CHECKING:
-    from anima.store.rows.homes import RowPlace
+    from anima.store.rows import RowPlace
 
 
 _CONFIG_TEXT = """\
@@ -354,7 +354,7 @@ def _in_database(
     now: datetime,
 ) -> RowPlace:
     """A home's place in a database. One in a file that is made here is this user's, as a folder is."""
-    from anima.store.rows.homes import find_home
+    from anima.store.rows import find_home
     from anima.store.rows.sqlite import name_in
 
     same: Any = {"tenant": tenant, "agent": agent, "env": env}

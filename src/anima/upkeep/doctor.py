@@ -322,7 +322,7 @@ def _parts(site: Site, rooms: CheckedRooms, *, whole: bool) -> list[tuple[str, C
     store = site.store
     below = [("the layer below", _Below(store))] if isinstance(store, OverlayStore) else []
     if is_address(store.name):
-        from anima.store.rows.check import CheckedRows
+        from anima.store.rows.store import CheckedRows
 
         return [
             ("the database", CheckedRows(cast("RowStore", upper_of(store)))),

@@ -2,17 +2,19 @@
 
 Promise: bytes as they were given; a name is found in any case or Unicode form, but for names beneath `.anima/`. A file is
 its body and the lines after it, so adding to one writes nothing anew. A folder is there while a file is in it.
-Not here: the ledger and history, which have tables of their own, and whether a document may change.
+What would grow beyond a tenant's quota is refused before anything of it is written; what makes less never is.
+Not here: the ledger and history, which have tables of their own, whether a document may change, quotas being set (tenants).
 """
 
 from __future__ import annotations
 
 import hashlib
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import NamedTuple
 
-from anima.errors import BadPath, BadText, Damaged, NoSuchDocument
+from anima.errors import BadPath, BadText, Damaged, NoSuchDocument, OverQuota
 from anima.model import MAX_BYTES, DocPath, Document, Entry, fold
 from anima.store import Documents, OpenFile, text_of
 from anima.store.folder import MACHINE
@@ -31,6 +33,10 @@ _PUT = f"""
         time = excluded.time, body = excluded.body
 """
 _BLOCK, _ALL = 1 << 20, 1 << 31
+_AGAIN = 5.0  # seconds for which no quota stays no quota
+_QUOTAS = """
+    select kind, most, anima.used(kind) from anima.quota where tenant = %(tenant)s and kind in ('bytes', 'documents')
+"""
 
 
 def key_of(path: str) -> str:
@@ -277,3 +283,22 @@ class RowState:
             found.path.removeprefix(f"{MACHINE}/{folder}/") for found in self._files.beneath(f"{MACHINE}/{folder}")
         )
         return [name for name in inside if "/" not in name and not name.startswith(".")]
+
+
+class Room:
+    """How much a tenant may still keep, as a home of theirs sees it. One without a quota is asked about once in a while
+    and costs nothing else."""
+
+    def __init__(self, rows: HomeRows) -> None:
+        self._rows, self._free = rows, 0.0 if rows.engine.needs_tenant else float("inf")
+
+    def need(self, *, bytes: int, documents: int = 0, slack: float = 1.0) -> None:
+        """Raises OverQuota where so much more would be too much; with `slack`, beyond so many times the quota."""
+        if (bytes <= 0 and documents <= 0) or time.monotonic() < self._free:
+            return
+        wanted, quotas = {"bytes": bytes, "documents": documents}, self._rows.ask(_QUOTAS)
+        for kind, most, used in quotas:
+            if wanted[kind] > 0 and used + wanted[kind] > most * slack:
+                raise OverQuota(kind, used=int(used), most=int(most))
+        if not quotas:
+            self._free = time.monotonic() + _AGAIN

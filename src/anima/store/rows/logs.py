@@ -19,8 +19,7 @@ from anima.model import DocPath
 from anima.store import ID, Logs, LogState, Mend, OpenLog
 from anima.store.folder import MACHINE
 from anima.store.private import TORN
-from anima.store.rows.files import FileRows, key_of
-from anima.store.rows.room import Room
+from anima.store.rows.files import FileRows, Room, key_of
 from anima.store.rows.transaction import HomeRows, Transaction
 
 _STATE = "select was, size, version, time from anima.file where [own] and key = %(key)s"

@@ -3,7 +3,8 @@
 Promise: a change is one transaction under the home's row lock, about ten statements sent together: bases compared, texts,
 ledger records, revision and the chain's head, all or nothing; nothing is embedded, asked or waited for inside. A lost
 connection before COMMIT is tried again; after a lost answer the intent's record tells whether it stands. On a
-server the home's key is sealed by a key from the environment. Not here: rows (files, logs, history), connections.
+server the home's key is sealed by a key from the environment. What is damaged is said, and put back from a snapshot.
+Not here: rows (files, logs, history), connections, what a damage is called (upkeep).
 """
 
 from __future__ import annotations
@@ -26,16 +27,15 @@ from functools import cache
 from anima.config import FILE
 from anima.errors import Damaged, HomeBusy, HomeError, NoSuchDocument, NoSuchHome, StaleWrite
 from anima.ledger import Edit, Key, Ledger, Record, parse
-from anima.ledger.views import CHANGED, Provenance
-from anima.model import Change, DocPath, Kind, Verdict, digest_of
+from anima.ledger.views import CHANGED, Provenance, verify
+from anima.model import Change, DocPath, Kind, Remark, Verdict, digest_of
 from anima.store import Batch, Mend, Rules, Whole, Written, must_allow, never_whole, restored_meanwhile, text_of
 from anima.store.edits import Heads, Present, edit_of, edit_of_append, intent_of, late_note, seen_record
 from anima.store.lock import PATIENCE
-from anima.store.rows.files import FileRows, RowDocuments, RowState
+from anima.store.rows import RowPlace
+from anima.store.rows.files import FileRows, Room, RowDocuments, RowState
 from anima.store.rows.history import RowHistory
-from anima.store.rows.homes import RowPlace
 from anima.store.rows.logs import RecordLog, RowLogs
-from anima.store.rows.room import Room
 
 _WORDS = 50  # changes whose words are kept until they have a revision
 _LEASE = 60.0  # seconds that a lease outlives its holder
@@ -474,6 +474,46 @@ class RowStore:
     def close(self) -> None:
         """Lets go of what is held; connections are the process's."""
         self._ledger = self._view = self._scratch = None
+
+
+class CheckedRows:
+    """The health of a home in a database: its chain, its history and its documents, against what is noted of them. Looking
+    changes nothing; what rows say is believed as little as files are: somebody may have written SQL."""
+
+    def __init__(self, store: RowStore) -> None:
+        self._store = store
+
+    def check(self) -> Iterator[Remark]:
+        store = self._store
+        if store.had_ledger():
+            said = "The ledger is gone; nobody can tell who wrote which line."
+            yield Remark(name="ledger-missing", about="ledger", message=said)
+        if not store.begun:
+            return
+        found = verify(store.log, key=store.key, anchors=store.anchors())
+        if found.fault is not None:
+            yield Remark(name="ledger-damaged", about="ledger", message=f"The ledger is damaged: {found.fault.what}.")
+            return
+        for wrong in RowHistory(store.rows).check()[:3]:
+            yield Remark(name="history-damaged", about="history", message=f"History is damaged: {wrong}.")
+        for path in self._foreign():
+            said = f"{path} is not as anima left it: somebody wrote to the database. Its new lines are not trusted."
+            yield Remark(about=path, message=said)
+
+    def _foreign(self) -> Iterator[str]:
+        view = self._store.provenance
+        for entry in self._store.documents.list_all():
+            path = DocPath.parse(entry.path)
+            if path.is_markdown and view.knows(path):
+                try:
+                    if not view.is_ours(path, self._store.documents.read(path).text):
+                        yield entry.path
+                except HomeError:
+                    continue
+
+    def mend(self, found: Remark) -> str:
+        """Nothing: rows are put back from a snapshot."""
+        return ""
 
 
 class Scratch:
