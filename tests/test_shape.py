@@ -15,7 +15,7 @@ import shape
 
 CEILINGS = {
     "(top)": 1_940,
-    "agent": 3_340,
+    "agent": 3_350,
     "backup": 2_230,
     "cli": 4_850,
     "connect": 4_450,
@@ -26,10 +26,10 @@ CEILINGS = {
     "layout": 1_130,
     "ledger": 910,
     "mcp": 820,
-    "memory": 2_170,
+    "memory": 2_190,
     "prompt": 1_770,
     "search": 4_200,
-    "sessions": 4_830,
+    "sessions": 4_880,
     "store": 9_020,
     "testing": 2_550,
     "text": 3_240,

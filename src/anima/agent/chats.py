@@ -343,9 +343,10 @@ class Chats:
             return self._open[id]
         if sum(chat.is_running and bool(chat.holder) for chat in self._open.values()) >= GUESTS:
             raise TooMany("too much waits to be said here; wait a little")
-        talks, fresh = self._home.sessions, await asyncio.to_thread(self._made, begin)
+        is_there = (talks := self._home.sessions).kept and talks.has(id)
+        fresh = await asyncio.to_thread(self._made, partial(begin, id=None) if is_there else begin)
         mine = (fresh.guest and fresh.guest.mark, fresh.listener)
-        make = partial(self._home.resume, id) if talks.kept and talks.has(id) else lambda model: fresh
+        make = partial(self._home.resume, id) if is_there else lambda model: fresh
         chat = await self._held(id, make, lambda one: (one.guest and one.guest.mark, one.listener) == mine)
         chat.holder = credential
         return chat

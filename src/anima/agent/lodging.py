@@ -46,7 +46,7 @@ from pydantic_ai.toolsets import FunctionToolset
 
 from anima.agent import STOPPED, OutsideTool
 from anima.errors import HomeError
-from anima.model import Origin
+from anima.model import Origin, Scope
 from anima.sessions.replay import Turn
 
 if TYPE_CHECKING:
@@ -204,7 +204,8 @@ class Lodging(AbstractCapability[Any]):
     async def for_run(self, ctx: RunContext[Any]) -> Lodging:
         """What the person says is on the disk before anything else happens; where the prompt follows each turn, it does."""
         if text := _text_of(ctx.prompt):
-            await asyncio.to_thread(self.log, "user", text, **self.about)
+            is_ours = self.session.listener.scope in (Scope.CRON, Scope.HEARTBEAT)  # nobody is there who says it
+            await asyncio.to_thread(self.log, "system" if is_ours else "user", text, **self.about)
         self.heard.add(hash(str(ctx.prompt)))
         if not marks(ctx.messages) <= self.heard and not await asyncio.to_thread(self._knows, ctx.messages):
             await asyncio.to_thread(self.session.taint, Origin.TOOL)

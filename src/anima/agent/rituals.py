@@ -14,10 +14,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
+from pydantic_ai import ToolReturn
 from pydantic_ai.toolsets import FunctionToolset
 
 from anima.agent.conversation import Conversation, ModelDown
-from anima.agent.lodging import tokens_of
+from anima.agent.desk import Purse
+from anima.agent.lodging import TAKEN_IN, tokens_of
 from anima.agent.models import Models
 from anima.agent.schedule import (
     ROUTINES,
@@ -119,10 +121,10 @@ class Rituals:
     def estimate(self) -> Estimate:
         """What a day would cost with the pages there are."""
         now, zone = self.now(), self.zone()
-        runs = {each.name: runs_a_day(each, now, zone) for each in self.pages()[0]}
+        runs = [(each, runs_a_day(each, now, zone)) for each in self.pages()[0]]
         prompts = {scope: tokens_of(self.home.prompt(scope=scope).text) for scope in (Scope.HEARTBEAT, Scope.CRON)}
-        tokens = sum(count * prompts[_scope(name)] for name, count in runs.items())
-        return Estimate(runs=sum(runs.values()), tokens=tokens, most=self._asked.day_tokens)
+        tokens = sum(count * prompts[_scope(each)] for each, count in runs)
+        return Estimate(runs=sum(count for _, count in runs), tokens=tokens, most=self._asked.day_tokens)
 
     # -- switches ---------------------------------------------------------------------------------------------------------
 
@@ -223,7 +225,7 @@ class Rituals:
         most = allowance(ritual, self.state(), self._asked)
         most = most if self._left is None else min(most, self._left)
         name = ritual.model or self._asked.model or self._models.choice().name
-        with self.home.sessions.begin(scope=_scope(ritual.name), channel=ritual.kind, model=name) as session:
+        with self.home.sessions.begin(scope=_scope(ritual), channel=ritual.kind, model=name) as session:
             most = most if most >= tokens_of(session.prompt.text) + LEAST else 0
             self._change(lambda kept: kept.begun(ritual, self.now(), most, known))
             done, final = RitualRun(ritual=ritual.name, status="budget", text="no tokens are left for it today"), False
@@ -243,26 +245,24 @@ class Rituals:
 
     def _done(self, ritual: Ritual, session: Session, name: str, most: int) -> tuple[RitualRun, bool]:
         """A run's outcome, and whether every other would go wrong too."""
-        told = list[str]()
-        talk = Conversation(
-            session, self._made(name), toolsets=[_notices(told)], only=ritual.tools, most=most, made=self._made
-        )
+        told, purse = list[str](), Purse(most)
 
         async def turn() -> str:
-            async with talk:
+            about: dict[str, Any] = {"toolsets": [_notices(told)], "only": ritual.tools, "made": self._made}
+            async with Conversation(session, self._made(name), purse=purse, **about) as talk:
                 return (await talk.turn(_asked_of(ritual, session, self.now()))).text
 
         done = RitualRun(ritual=ritual.name, status="silent", session=session.id)
         try:
             said = asyncio.run(turn())
         except HomeError as error:
-            done = replace(done, status="failed", text=str(error), tokens=talk.purse.spent)
+            done = replace(done, status="failed", text=str(error), tokens=purse.spent)
             return done, isinstance(error, ModelDown) and error.final
         if text := "\n\n".join(told):
             session.log("assistant", text)
         text = text or ("" if is_silence(said) else said.strip())
         status: Literal["delivered", "silent"] = "delivered" if text and ritual.deliver else "silent"
-        return replace(done, status=status, text=text, tokens=talk.purse.spent), False
+        return replace(done, status=status, text=text, tokens=purse.spent), False
 
     def now(self) -> datetime:
         return self.home.site.now()
@@ -271,18 +271,18 @@ class Rituals:
         return str(self.home.site.zone() or "UTC")
 
 
-def _scope(name: str) -> Scope:
-    return Scope.HEARTBEAT if name == "heartbeat" else Scope.CRON
+def _scope(ritual: Ritual) -> Scope:
+    return Scope.HEARTBEAT if ritual.kind == "heartbeat" else Scope.CRON
 
 
 def _notices(told: list[str]) -> FunctionToolset[Any]:
     """The one tool that a ritual has beside those of its session."""
 
-    def notify(text: str) -> str:
+    def notify(text: str) -> ToolReturn:
         """Tell your owner something, in at most three sentences. Only they will read it."""
         if text.strip():
             told.append(text.strip()[:MOST_TOLD])
-        return "your owner will read it"
+        return ToolReturn("your owner will read it", metadata=TAKEN_IN)  # our own word, and nothing from outside
 
     return FunctionToolset([notify], id="rituals")
 

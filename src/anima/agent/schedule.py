@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from anima.config import RitualsConfig
 from anima.dream import due, following
 from anima.errors import BadConfig, BadText, HomeError, refuse_newer
-from anima.model import Scope
+from anima.model import DocPath, Scope
 from anima.prompt.identity import parse_at, parse_duration
 from anima.text.markdown import bullet_text, comment_after, front_matter, front_matter_end, heading_of, without_code
 
@@ -196,6 +196,8 @@ def heartbeat_of(text: str, path: str, asked: RitualsConfig) -> Ritual | None:
 @lru_cache(maxsize=1024)  # a page is looked at in every round, and seldom changes
 def routine_of(name: str, path: str, text: str) -> Ritual:
     """The routine on a page. Raises BadText with what is wrong in its front matter."""
+    if name.casefold() in ("heartbeat", "boot"):
+        raise BadText(path, f"a routine is not called {name}, as another ritual is; give the page another name")
     matter = front_matter(text, path)
     if unknown := sorted(set(map(str, matter)) - _FIELDS):
         raise BadText(path, f"its front matter has no field {unknown[0]!r}; there are {', '.join(sorted(_FIELDS))}")
@@ -203,7 +205,7 @@ def routine_of(name: str, path: str, text: str) -> Ritual:
     if len(given) != 1:
         raise BadText(path, "its front matter says when it runs by one of at (cron), every (30m) and watch (a folder)")
     said = str(matter[given[0]]).strip()
-    times: dict[str, Any] = {"watch": said.strip("/")} if given == ["watch"] else _times(said, path)
+    times: dict[str, Any] = {"watch": DocPath.parse(said.strip("/")).text} if given == ["watch"] else _times(said, path)
     if bool(times.get("at")) != (given == ["at"]):
         raise BadText(path, f"{given[0]} cannot be {said!r}")
     tokens, tools = matter.get("tokens", 0), matter.get("tools")

@@ -54,7 +54,7 @@ from anima.layout import Policy
 from anima.layout.dialects import DIALECTS, layout_for
 from anima.layout.listener import is_unreviewed
 from anima.ledger import MAX_LINE
-from anima.memory import IMPORT, UNREVIEWED, name_of
+from anima.memory import IMPORT, UNREVIEWED, WHOLE, name_of
 from anima.memory.write import Writer, owners, scan_added
 from anima.model import MAX_BYTES, Actor, Change, DocPath, Kind, Severity, digest_of, fold
 from anima.site import Site, detected
@@ -305,7 +305,7 @@ class _Arriving:
     @cached_property
     def _waiting(self) -> frozenset[str]:
         """The names of what waits for the owner already."""
-        return frozenset(entry.id for entry in self.writer.unreviewed.all())
+        return frozenset(entry.whole_name for entry in self.writer.unreviewed.all())
 
     def told(self, left_out: Iterable[tuple[str, str]]) -> Imported:
         names = ("copied", "present", "forgotten", "differs", "replaced", "sessions", "files", "changes", "doubtful")
@@ -360,7 +360,7 @@ class _Arriving:
             if not text.strip():
                 return
         now = self.site.text_of(path)
-        if now == text or (self.aside and name_of(path, None, text) in self._waiting):
+        if now == text or (self.aside and name_of(path, None, text, WHOLE) in self._waiting):
             self._note("present", path.text)
         elif now is None or self.replacing:
             self.site.store.check_writable(path)  # raises Refused for what is not ours to write

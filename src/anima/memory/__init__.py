@@ -43,7 +43,7 @@ MOST_PER_SESSION = 100
 MOST_PER_GUEST = 200  # of an agent elsewhere, in however many conversations
 MOST_PER_LAYER = 20  # of somebody who is not the owner, or of a group, in however many conversations
 _ID = re.compile(r"p(?:[0-9a-f]{12}|[1-9]\d{0,10})")
-UNREVIEWED = "unreviewed"
+UNREVIEWED, WHOLE = "unreviewed", 32  # and the signs of a name where two entries would share a short one
 IMPORT = "import-"  # how the folder of an import is called; what stands in it are whole documents
 _UNSEEN = timedelta(days=90)
 MOST_NOTED_OF_SESSION = 500  # entries of one session that may wait
@@ -289,7 +289,7 @@ def _parse(raw: dict[str, Any]) -> Proposal:
     wishes = (raw.get(name) for name in ("forget", "call"))
     forget, call = ({str(key): str(value) for key, value in w.items()} if w is not None else None for w in wishes)
     bases = tuple(raw["bases"])
-    diff = call_shown(call) if call is not None else diff_of(changes, bases)
+    diff = call_shown(call) if call is not None else diff_of(changes, bases, whole=True)
     return Proposal(
         **{name: raw[name] for name in _PLAIN},
         changes=changes,
@@ -411,14 +411,19 @@ class Noted:
         return self.place.text[: self.place.key.find(f"{UNREVIEWED}/")]
 
     @property
+    def whole_name(self) -> str:
+        """A name that nobody can make two entries share, as one can with a short one."""
+        return name_of(self.to, self.section, self.text, WHOLE)
+
+    @property
     def is_whole(self) -> bool:
         """Whether it is a document of its own, which an import brought."""
         return self.place.key.startswith(f"{fold(self.layer)}{UNREVIEWED}/{IMPORT}")
 
 
-def name_of(to: DocPath, section: str | None, text: str) -> str:
+def name_of(to: DocPath, section: str | None, text: str, signs: int = 12) -> str:
     body = json.dumps([to.key, section, text], ensure_ascii=True).encode()
-    return f"u{hashlib.sha256(body).hexdigest()[:12]}"
+    return f"u{hashlib.sha256(body).hexdigest()[:signs]}"
 
 
 def layer_folder(layer: str) -> str:
@@ -508,11 +513,11 @@ def _entry(place: DocPath, lines: list[str]) -> Noted | None:
         return None
 
 
-def without(text: str, place: DocPath, ids: Iterable[str]) -> str | None:
+def without(text: str, place: DocPath, entries: Iterable[Noted]) -> str | None:
     """A document without some entries; None when nothing but its title is left."""
-    gone, lines = set(ids), lines_of(text)
+    gone, lines = {entry.whole_name for entry in entries}, lines_of(text)
     for entry, start, end in reversed(list(parsed(place, text))):
-        if entry.id in gone:
+        if entry.whole_name in gone:
             del lines[start:end]
     left = "".join(lines)
     return left if any(line.strip() and not line.startswith("# ") for line in lines) else None
@@ -531,9 +536,12 @@ class Unreviewed:
         self._read: dict[str, tuple[str, tuple[Noted, ...]]] = {}  # path: version, entries
 
     def all(self, layer: str | None = None) -> tuple[Noted, ...]:
-        """The entries that wait, oldest first: all, or those of one layer ("" for the owner's)."""
-        found = [entry for place in self._places() for entry in self._entries(place)]
-        return tuple(entry for entry in found if layer is None or fold(entry.layer) == fold(layer))
+        """The entries that wait, oldest first: all, or those of one layer ("" for the owner's). No two that differ have one name."""
+        every = (entry for place in self._places() for entry in self._entries(place))
+        found = [entry for entry in every if layer is None or fold(entry.layer) == fold(layer)]
+        first = {entry.id: entry for entry in reversed(found)}
+        shared = {e.id for e in found if e is not first[e.id] and e.whole_name != first[e.id].whole_name}
+        return tuple(replace(entry, id=entry.whole_name) if entry.id in shared else entry for entry in found)
 
     def unseen(self, layer: str, today: date) -> Iterator[tuple[DocPath, DocPath]]:
         """The days of a layer that nobody came to in so long that they are put away, and where they go."""

@@ -139,7 +139,7 @@ class Inbox:
         if proposal.call is not None:
             return "call"
         paths = [path for change in proposal.changes for path in (change.path, change.to) if path]
-        if any(self._layout.row_of(path).policy == "identity" for path in paths):
+        if any(file_policy(path, self._layout.row_of(path)) is Policy.IDENTITY for path in paths):
             return "identity"
         if any(finding.severity >= Severity.DANGER for finding in proposal.findings):
             return "danger"
@@ -221,7 +221,7 @@ class Inbox:
         for place in dict.fromkeys(entry.place for entry in entries):
             text = self._writer.site.text_of(place) or ""
             is_whole = any(entry.is_whole for entry in entries if entry.place == place)
-            yield place, text, None if is_whole else without(text, place, [entry.id for entry in entries])
+            yield place, text, None if is_whole else without(text, place, entries)
 
     def _with(self, entry: Noted, text: str | None) -> str:
         """A document with an entry added to it. Raises StaleWrite where a whole document would replace another."""

@@ -18,8 +18,9 @@ from typing import Any, NamedTuple
 from anima.config import FILE, load
 from anima.errors import BadArguments, BadText, HomeError, Refused
 from anima.gate import judge
-from anima.gate.rules import GatePolicy, Situation, said, untrusted
+from anima.gate.rules import GatePolicy, Situation, file_policy, said, untrusted
 from anima.gate.scan import scan_text
+from anima.layout import Policy
 from anima.layout.listener import layer_at
 from anima.memory import (
     FIRST,
@@ -186,6 +187,7 @@ class Writer:
                 *self._named(change, situation),
                 *self._recognised(base, change, situation),
                 *self._copied(base, change, situation),
+                *self._carried(base, change),
             )
             found += own
             exists = base is not None or (change.is_free and self.store.documents.exists(change.path))
@@ -211,6 +213,11 @@ class Writer:
             replace(f, severity=severity.get(f.kind, f.severity), line=1, last=1, message=f"{f.message} (in the name)")
             for f in scan_text(path.text.rpartition(".")[0])
         )
+
+    def _carried(self, base: str | None, change: Change) -> tuple[Finding, ...]:
+        """What the scan sees in a document that becomes more than memory by where it is moved to, as if it were written there."""
+        is_more = change.to and file_policy(change.to, self.layout.row_of(change.to)) is not Policy.MEMORY
+        return scan_added(None, replace(change, kind=Kind.WRITE, text=base)) if base and is_more else ()
 
     def _recognised(self, base: str | None, change: Change, situation: Situation) -> list[Finding]:
         """What of a change was forgotten before. The owner's own hand is not asked."""
@@ -319,7 +326,7 @@ class Writer:
                 rule=judged.verdict.rule,
                 why=judged.verdict.reason,
                 findings=judged.findings,
-                diff=diff_of(changes, bases),
+                diff=diff_of(changes, bases, whole=True),
                 bases=bases,
                 layer=situation.layer,
             )

@@ -232,16 +232,29 @@ class Hand:
         if asked_by := last.header.parent:  # whose question it was, and who may have read on since
             self.take_in("", sessions=(asked_by,))
 
+    def catch_up(self) -> None:
+        """Whatever others read who go on with this same conversation, in another process or by another door, it has read."""
+        if self.parent is not None:
+            self.parent.catch_up()
+        with self._mutex:
+            taint, flows = self._talk.read_by_others() if self._talk else ((), ())
+            self.tainted, self.flows = self.tainted | origins(taint), self.flows | set(flows)
+            if self._talk is not None and (self.tainted, self.flows) != self._recorded:
+                self._record_trust(self._talk)  # the last record is what counts, and must hold all of it
+
     def _record_trust(self, talk: Transcript) -> None:
-        talk.state(taint=self.tainted, flows=self.flows)
         self._recorded = (self.tainted, self.flows)
+        talk.state(taint=self.tainted, flows=self.flows)
+        self.catch_up()  # somebody may have said so in the same moment
 
     def trust(self) -> None:
-        """The owner vouches for what was read so far."""
+        """The owner vouches for what was read so far, by whoever went on with it."""
         with self._mutex:
             self.tainted, self.flows = frozenset(), frozenset()
+            self._recorded = (self.tainted, self.flows)
             if self._talk is not None:
-                self._record_trust(self._talk)
+                self._talk.state(taint=(), flows=())
+                self._talk.read_by_others()
 
     def may(self, action: str) -> Verdict:
         """What a host asks before it does something, such as sending a message out (`outbound`)."""
@@ -251,6 +264,7 @@ class Hand:
 
     def wish(self, path: DocPath, kind: Kind, text: str = "", *, base: str | None = None) -> Change:
         """A change as this session makes it, with its scope and taint."""
+        self.catch_up()
         return Change(
             path=path,
             kind=kind,

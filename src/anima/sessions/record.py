@@ -21,17 +21,21 @@ from typing import Any, Literal
 from anima.config import SessionsConfig
 from anima.errors import BadArguments, BadConfig, Damaged, NoSuchSession, refuse_newer
 from anima.ledger import MAX_LINE, Readable
+from anima.model import UNTRUSTED
 from anima.sessions.replay import (
     ENTRY_MARK,
     KINDS,
     START,
     UNWRITTEN,
     VERSION,
+    BadLine,
     Boundary,
     Close,
     Count,
     Flush,
     Header,
+    Other,
+    Placed,
     Record,
     Redact,
     Resumed,
@@ -45,6 +49,7 @@ from anima.sessions.replay import (
     parse,
     read,
     resumed,
+    scan,
     stamp,
 )
 from anima.store import Logs, OpenLog, Store
@@ -128,6 +133,7 @@ class Transcript:
         self._count = last.count if last else START
         self._replaced = file.replaced
         self._known, self._own = self._count.entries, set[int]()  # entries that were seen, and ours among later ones
+        self._passed: list[Placed | BadLine] = []  # what others put between our records, entries apart
         self._mutex, self._closed = threading.RLock(), False
 
     @classmethod
@@ -218,6 +224,25 @@ class Transcript:
             theirs = tuple(turn for turn in found if turn.number not in self._own)
             self._known, self._own = total, set()
             return theirs
+
+    def read_by_others(self) -> tuple[set[str], set[str]]:
+        """What others who go on with this session say they have read, and which flow rules are awake, of all that they wrote
+        since our last record; costs nothing while nobody did. What the owner cleared counts no more."""
+        taint, flows = set[str](), set[str]()
+        with self._mutex:
+            passed, self._passed = self._passed, []
+            is_same = self._replaced == self._file.replaced
+            if not self._closed and not (is_same and self._file.size() == self._count.offset):
+                passed += scan(self._file, since=self._count if is_same else START, entries=False)
+        for item in passed:
+            match item if isinstance(item, BadLine) else item.record:
+                case TrustState(taint=(), flows=()):
+                    taint, flows = set(), set()
+                case TrustState() as state:
+                    taint, flows = taint.union(state.taint), flows.union(state.flows)
+                case BadLine(torn=False) | Other():
+                    taint |= UNTRUSTED  # whatever it says
+        return taint, flows
 
     def in_context(self) -> tuple[Boundary | None, tuple[Turn, ...]]:
         """The last boundary, and the entries that it left in the context, with those since."""
@@ -357,6 +382,7 @@ class Transcript:
                 self._count, self._replaced = START, self._file.replaced
             before = self._count  # what another process put before our record is counted, too
             if offset != before.offset:
+                self._passed += scan(self._file, since=before, end=offset, entries=False)
                 before = count(self._file, since=before, end=offset)
             self._count = Count(offset + len(line), before.lines + 1, before.entries + isinstance(record, Turn))
             return offset

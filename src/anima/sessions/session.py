@@ -200,6 +200,7 @@ class Session(Hand):
         self, name: str, given: Mapping[str, Any], id: str | None, work: Callable[[], dict[str, Any]]
     ) -> dict[str, Any]:
         self._check_open()
+        self.catch_up()
         try:
             answer = work()
         except HomeError as error:
@@ -233,7 +234,8 @@ class Session(Hand):
 
     def news(self) -> tuple[Turn, ...]:
         """What others added to this conversation since it was last asked for: another process that went on with it, or the
-        owner's no to a call. It is taken in like all that is said."""
+        owner's no to a call. It is taken in like all that is said, and so is what they had read."""
+        self.catch_up()
         found = self._talk.news() if self._talk is not None else ()
         for turn in found:
             self.take_in(turn.content, turn=turn)
@@ -309,6 +311,7 @@ class Session(Hand):
                 return Flushed(reason=reason, status="nothing", through=self._flushing.through)
             self._is_flushing = True
             try:
+                self.catch_up()
                 done = self._flushing.run(reason, self._talk, complete or self.complete)
                 self._flushing.cycle_done |= reason == "pressure"
                 if self._talk is not None and self.site.layout.talks:  # others read its list of sessions
@@ -396,8 +399,11 @@ class Sessions(Rooms):
         `complete` is the host's model, asked once before a cut. `id` is a door's own name for it, where it has one.
         With a `guest`, its credential and what the owner calls it, the conversation is one of an agent elsewhere, and counts
         as having read text from outside. With an `id`, the session has that of the conversation elsewhere that it is.
-        Raises BadArguments when a binding gives this channel, account and chat to another agent.
+        Raises BadArguments when a binding gives this channel, account and chat to another agent, and for an id that there is:
+        what was read in that session must not be lost.
         """
+        if id and self.kept and self.has(id):
+            raise BadArguments(f"there is a session {id} already; it can be resumed")
         if self.site.config.binding and (channel or account or chat):  # one agent never speaks in the place of another
             agent = self.agent_for(channel=channel, account=account, chat=chat)
             if agent != self.site.agent:

@@ -249,8 +249,8 @@ class Transcripts:
         if turn.call is not None:
             read = turn.call.get("read", [])
             return origins(map(str, read)) if isinstance(read, list) else UNTRUSTED
-        is_tools = turn.role == "tool" or turn.name is not None  # whoever has a name is a tool or a helper
-        if is_tools and turn.name not in self.site.config.own_tools:
+        is_own = turn.role == "tool" and turn.name in self.site.config.own_tools
+        if (turn.role == "tool" or turn.name is not None) and not is_own:  # whoever has a name is a tool or a helper
             return frozenset({Origin.TOOL})
         if turn.sender_id is not None and not is_groups(layer):
             speaker = self.site.listener(Scope.MAIN, turn.sender_id, turn.source_plugin or channel)

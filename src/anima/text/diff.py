@@ -26,14 +26,16 @@ def unified(old: str, new: str, *, before: str = "a", after: str = "b") -> str:
     return "".join(line if line.endswith("\n") else line + "\n\\ no newline at the end\n" for line in lines)
 
 
-def diff_of(changes: Sequence[Change], bases: Sequence[str | None]) -> str:
-    """The exact unified diff of a batch of changes against the texts that stand there, None for nothing."""
+def diff_of(changes: Sequence[Change], bases: Sequence[str | None], *, whole: bool = False) -> str:
+    """The exact unified diff of a batch of changes against the texts that stand there, None for nothing. `whole`: of a
+    document that moves all is shown, since it may say something else where it goes."""
     drawn = ""
     for change, base in zip(changes, bases, strict=True):
         new, name = change.after(base), change.path.text
         to = change.to.text if change.to else name
         before, after = f"a/{name}" if base is not None else "/dev/null", f"b/{to}" if new is not None else "/dev/null"
-        drawn += unified(base or "", new or "", before=before, after=after) or f"--- a/{name}\n+++ b/{to}\n"
+        old = "" if whole and change.to else base or ""
+        drawn += unified(old, new or "", before=before, after=after) or f"--- a/{name}\n+++ b/{to}\n"
     return drawn
 
 

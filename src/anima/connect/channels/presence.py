@@ -125,7 +125,7 @@ def of_noted(waiting: ForReview, fits: Callable[[str], bool]) -> Card:
     read = f" It had read: {', '.join(sorted(entry.origins))}." if entry.origins else ""
     section = f" under “{entry.section}”" if entry.section else ""
     text = f"{entry.id} was noted for {entry.to.text}{section}.{read}\n\n{entry.text}"
-    return _card(entry.id, entry.id, text, "danger" if waiting.findings else "", fits)
+    return _card(entry.id, entry.whole_name[1:], text, "danger" if waiting.findings else "", fits)
 
 
 def _card(id: str, mark: str, text: str, alone: str, fits: Callable[[str], bool], *, call: bool = False) -> Card:
