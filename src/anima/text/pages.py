@@ -42,6 +42,7 @@ from anima.text.markdown import (
 )
 
 NOTES = "Notes"
+LEAST = 0.35  # how likely the best section must be; below that, a line in Notes is easier to find than a misfiled one
 MOST_LINES, MOST_SECTIONS = 60, 200  # of a section, the newest; of a page
 _FIELD = re.compile(
     r"^ {0,3}(?:[-*+][ \t]+)?(?P<bold>\*\*|__|)(?P<name>[^:*_\n]{1,40})(?::(?P=bold)|(?P=bold):)(?P<value>[^\r\n]*)",
@@ -130,7 +131,7 @@ def opening_for(text: str) -> str:
 
 def _most_alike(text: str, found: Sequence[Section], line: str) -> Section | None:
     """The section that most speaks for, if enough does; else, or where others read it, the one for all the rest, if there is one."""
-    from anima.text.places import scores  # numbers, which a page of one list does without
+    from anima.text.places import likelihoods  # numbers, which a page of one list does without
 
     marks, known = all_sections(text), [(part, own_end(found, part)) for part in found[:MOST_SECTIONS]]
     lines = [[row for row in lines_of(text[part.body : end])[-MOST_LINES:] if row.strip()] for part, end in known]
@@ -138,10 +139,10 @@ def _most_alike(text: str, found: Sequence[Section], line: str) -> Section | Non
         at for at, (part, _) in enumerate(known) if part.level > 1 or any(map(bullet_of, lines[at]))
     ]  # else a title
     said = [[without_tail(bullet_text(row), loose=True) for row in lines[at]] for at in places]
-    points = scores([known[at][0].title for at in places], said, without_tail(bullet_text(line), loose=True))
-    best = max(range(len(places)), key=lambda number: (points[number], -number), default=None)
+    likely = likelihoods([known[at][0].title for at in places], said, without_tail(bullet_text(line), loose=True))
+    best = max(range(len(places)), key=lambda number: (likely[number], -number), default=None)
     free = [at for at in places if marked_at(marks, known[at][1], also=_DREAMED) is None]
-    if best is not None and points[best] > 0 and places[best] in free:
+    if best is not None and likely[best] >= LEAST and places[best] in free:
         return found[places[best]]
     return next((found[at] for at in free if found[at].title.casefold() == NOTES.casefold()), None)
 

@@ -1,6 +1,6 @@
 """How well a line goes under each section of a page: by the words they share, and by what their words mean.
 
-Promise: the same page and line give the same scores; no model is asked. The meaning of words is a table made beforehand
+Promise: the same page and line give the same answer; no model is asked. The meaning of words is a table made beforehand
 (`benchmarks/placing.py` makes it anew from word lists and pages that are in the repository; the vectors it begins with are
 those of wordllama, MIT): a few numbers for each of some thousand English words, and the weight of each thing that is
 looked at. A word that it does not have counts only where both have it, as do the words of all other languages. This module and
@@ -50,11 +50,12 @@ def table() -> Meanings:
     )
 
 
-def scores(heads: Sequence[str], lines: Sequence[Sequence[str]], line: str) -> list[float]:
-    """For each section what speaks for it; above zero it is more likely than none of them."""
+def likelihoods(heads: Sequence[str], lines: Sequence[Sequence[str]], line: str) -> list[float]:
+    """How likely it is that a person would choose each section. What is left of one is for none of them."""
     known = table()
-    found: list[float] = (features(known, heads, lines, line) @ known.says[:-1] - known.says[-1]).tolist()
-    return found
+    points = (features(known, heads, lines, line) @ known.says[:-1] - known.says[-1]).tolist()
+    odds = [math.exp(min(point, 50)) for point in points]
+    return [each / (1 + sum(odds)) for each in odds]
 
 
 def features(known: Meanings, heads: Sequence[str], lines: Sequence[Sequence[str]], line: str) -> Any:
