@@ -96,7 +96,9 @@ def is_shown(said: str, page: str) -> bool:
 
 def seen(said: bytes) -> str:
     """What is left on the screen: a bar of progress, which a slow machine draws, is taken away again."""
-    text = re.sub(r"[^\n]*\n(?:\x1b\[\?25h)?\x1b\[1A(?=\x1b\[2K)|[^\n]*\x1b\[2K", "", said.decode("utf-8", "replace"))
+    text = re.sub(
+        r"[^\n]*\n(?:\x1b\[\?25h)?\r?\x1b\[1A(?=\x1b\[2K)|[^\n]*\x1b\[2K", "", said.decode("utf-8", "replace")
+    )
     return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text).replace("\r\n", "\n")
 
 
@@ -231,3 +233,9 @@ def test_every_command_and_program_of_a_page_does_what_the_page_says(page: Path,
         page.write_text(text, encoding="utf-8")
     for block, said in shown:
         assert is_shown(said, block.body) or os.environ.get("DOCS") == "write", said
+
+
+def test_a_bar_of_progress_is_gone_from_the_screen() -> None:
+    drawn = b"\x1b[?25l\r\x1b[2Kreading   0%\r\x1b[2Kreading 100%\r\n\x1b[?25h\r\x1b[1A\x1b[2KOld logs\r\n"
+
+    assert seen(b"$ anima tidy\r\n" + drawn) == "$ anima tidy\nOld logs\n"
