@@ -1012,6 +1012,7 @@ def test_long_lists_break_no_word_and_end_with_a_tally(cli: Cli, aria: Path, mon
     assert lines[-1] == "20 revisions; --limit shows more" and all(len(line) <= 80 for line in lines)
     rows = [line for line in lines[1:-1] if line[0] != " "]  # what does not fit goes on beneath its column
     assert all(re.match(r"[0-9a-f]{8}  \d{4}-\d\d-\d\d \d\d:\d\d  \w+ ", line) for line in rows) and len(rows) == 20
+    assert "noted for your review" in rows[0] and "unreviewed/" not in "".join(lines)
     assert cli("review", "--list", "--home", aria).out.splitlines()[-2] == "0 changes and 1 noted line."
 
 
@@ -1034,6 +1035,15 @@ def test_a_dash_is_standard_input(aria: Path) -> None:
         subprocess.run([sys.executable, "-m", "anima.cli", *line], input=b"hello\n", check=True, capture_output=True)
 
     assert (aria / "notes/b.md").read_text(encoding="utf-8") == "hello\nhello\n"
+    for verb in ("remember", "note"):
+        line = as_owner(verb, "-", "--home", str(aria))
+        subprocess.run([sys.executable, "-m", "anima.cli", *line], input=b"Bo sails\n", check=True, capture_output=True)
+    with Home.open(aria) as home:
+        said = [
+            line for file in home.list_all() for line in home.read(file.path).text.splitlines() if "Bo sails" in line
+        ]
+
+    assert len(said) == 2 and said[0] == "- Bo sails"
 
 
 def test_a_wish_to_forget_is_not_kept_but_forgotten(aria: Path) -> None:

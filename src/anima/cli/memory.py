@@ -50,7 +50,7 @@ BASE = option("--base", help="Only if the document still has this digest (anima 
 
 
 @command(
-    words("fact", help="One fact, in one line."),
+    words("fact", help="One fact, in one line; - is standard input."),
     option("--section", help="The heading to put it under, made when it is missing; else where it fits best."),
     REASON,
 )
@@ -61,18 +61,20 @@ def remember(home: Home, fact: str, section: str | None, reason: str, json: bool
     anima remember Ana uses a Samsung, not an iPhone
     anima remember "Luis is allergic to walnuts" --section Health
     """
+    fact = given_text(fact).rstrip("\n")
     if is_owner(as_owner):
         return _asked_about(home, home.remember(fact, section=section, reason=reason), can_ask=not json)
     return _wished(home, target="memory", content=fact, section=section, reason=reason)
 
 
-@command(words("content", help="What happened."), REASON)
+@command(words("content", help="What happened; - is standard input."), REASON)
 def note(home: Home, content: str, reason: str, json: bool, as_owner: bool) -> Reply:
     """Put one line into today's log, in your timezone.
 
     \b
     anima note "Reviewed PR #42, approved"
     """
+    content = given_text(content).rstrip("\n")
     if is_owner(as_owner):
         return _asked_about(home, home.note(content, reason=reason), can_ask=not json)
     return _wished(home, target="daily_log", content=content, reason=reason)

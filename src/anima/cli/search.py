@@ -193,7 +193,10 @@ def history(home: Home, path: str | None, limit: int) -> Reply:
         drawn = table(*(short := ("revision", "when (UTC)", "who", "change")), "what", whole=short)
         for each in revisions:
             when = f"{each.time:%Y-%m-%d %H:%M}"
-            drawn.add_row(each.id[:8], when, each.actor, each.batch or "", inert(each.subject))
+            what = each.subject
+            if each.paths and all("unreviewed/" in path for path in each.paths):
+                what = "noted for your review" if each.actor == "agent" else "what was noted was reviewed"
+            drawn.add_row(each.id[:8], when, each.actor, each.batch or "", inert(what))
         console().print(drawn)
         more = "; --limit shows more" if len(revisions) == limit else ""
         return say(f"{counted(len(revisions), 'revision')}{more}")

@@ -237,7 +237,9 @@ def _talking(home: Home, program: str = "anima", where: str = "") -> str:
         name = Models.of(home).choice().name
     except HomeError as error:
         return f"{program} chat{where}, or Chat on the page; but {error}"
-    through = f"practice answers; {program} model NAME sets a model" if name == PRACTICE else f"{flat(name)} answers"
+    through = (
+        f"practice answers; {program} model NAME{where} sets a model" if name == PRACTICE else f"{flat(name)} answers"
+    )
     return f"{program} chat{where}, or Chat on the page; {through}"
 
 
