@@ -16,9 +16,8 @@ from typing import Protocol
 
 from anima.config import AgentConfig, Config, timezone
 from anima.errors import BadArguments, HomeError, NoSuchDocument
-from anima.layout import Layout, Policy, Row
+from anima.layout import Layout, Listener, Policy, Row, group_layer, layer_of, person_of
 from anima.layout.dialects import DIALECTS, Detection, detect, layout_for
-from anima.layout.listener import Listener, group_layer, layer_of, person_of
 from anima.layout.trust import Register
 from anima.model import DocPath, Document, Scope
 from anima.store import Rules, Store

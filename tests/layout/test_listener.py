@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anima.errors import BadArguments
-from anima.layout import Row
+from anima.layout import Listener, Row, how_to_own, layer_at, layer_of, person_of, place_of
 from anima.layout.dialects import DIALECTS
-from anima.layout.listener import Listener, how_to_own, layer_at, layer_of, person_of, place_of
 from anima.model import DocPath, Scope
 
 CHANNELS = st.text(st.characters(exclude_characters=":"), min_size=1, max_size=8) | st.sampled_from(["telegram", "cli"])

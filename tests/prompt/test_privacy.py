@@ -1,6 +1,6 @@
 """Nobody reads what is kept from them: canaries in files, sections, copies and layers, against a table of our own.
 
-The table below is written from the design's file table and the five seed texts, and knows nothing of `anima.layout.listener`
+The table below is written from the design's file table and the five seed texts, and knows nothing of `anima.layout`
 or `anima.layout.dialects`: every canary carries who may see it, and whatever a prompt shows must be allowed by that.
 """
 

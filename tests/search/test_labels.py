@@ -6,9 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anima.layout import Layout
+from anima.layout import Layout, Listener, keeper_of
 from anima.layout.dialects import DIALECTS
-from anima.layout.listener import Listener, keeper_of
 from anima.model import DocPath, Scope
 from anima.search.current import SHARED, Search, faces
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from anima import BadArguments, Home, HomeError, Scope, Session
+from anima.layout import Listener, group_layer, layer_at, layer_of
 from anima.layout.dialects import DIALECTS
-from anima.layout.listener import Listener, group_layer, layer_at, layer_of
 from anima.model import DocPath, Origin
 from anima.testing import Clock
 

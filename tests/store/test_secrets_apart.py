@@ -77,7 +77,7 @@ def kept_up(home: Home, canary: str, place: Path) -> object:
 
 
 def indexed(home: Home, canary: str, place: Path) -> object:
-    from anima.layout.listener import Listener
+    from anima.layout import Listener
 
     owner = Listener(scope=Scope.MAIN)
     return home.index.bring_up(rebuild=True), home.index.graph(owner), home.index.about(canary, owner), home.index.notes

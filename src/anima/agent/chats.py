@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from anima.agent.conversation import Conversation, Happening
     from anima.agent.models import ModelChoice, Models
     from anima.home import Home
-    from anima.layout.listener import Listener
+    from anima.layout import Listener
     from anima.memory import Proposal
     from anima.memory.inbox import ForReview
     from anima.sessions.session import Session

@@ -50,9 +50,8 @@ from anima.errors import (
     printable,
 )
 from anima.gate import judge_file
-from anima.layout import Policy
+from anima.layout import Policy, is_unreviewed
 from anima.layout.dialects import DIALECTS, layout_for
-from anima.layout.listener import is_unreviewed
 from anima.ledger import MAX_LINE
 from anima.memory import IMPORT, UNREVIEWED, WHOLE, name_of
 from anima.memory.write import Writer, owners, scan_added

@@ -22,8 +22,7 @@ from typing import Any
 
 from anima.errors import BadArguments, BadText, HomeError, NoSuchDocument, StaleWrite
 from anima.forget.holders import Holder, Versions, is_document, without
-from anima.layout import Policy, starter
-from anima.layout.listener import layer_at, layer_of
+from anima.layout import Policy, layer_at, layer_of, starter
 from anima.ledger.views import OWNERS, Source
 from anima.memory import Proposal, content_of
 from anima.memory.write import Writer, becoming

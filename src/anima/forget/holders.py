@@ -15,8 +15,7 @@ from typing import Any, Protocol
 
 from anima.config import FILE
 from anima.errors import BadPath, Damaged, HomeError
-from anima.layout import Policy
-from anima.layout.listener import layer_at
+from anima.layout import Policy, layer_at
 from anima.memory import Proposals
 from anima.model import MAX_BYTES, DocPath
 from anima.site import Site

@@ -37,8 +37,7 @@ from anima.gate.rules import (
     said,
     untrusted,
 )
-from anima.layout import Policy, Row
-from anima.layout.listener import folder_of, is_groups
+from anima.layout import Policy, Row, folder_of, is_groups
 from anima.model import Actor, Answer, Change, DocPath, Finding, Kind, Origin, Scope, Verdict, digest_of, fold
 
 _IRONCLAW_PROTECTED = frozenset({"soul.md", "identity.md", "user.md", "agents.md"})

@@ -18,8 +18,8 @@ from typing import TYPE_CHECKING, Any, cast
 from anima import config as configs
 from anima.config import Config
 from anima.errors import BadArguments, BadConfig, HomeError, NoSuchDocument, NoSuchHome, Refused
+from anima.layout import layer_of
 from anima.layout.dialects import layout_for
-from anima.layout.listener import layer_of
 from anima.layout.trust import Register, place_of
 from anima.layout.trust import folder as user_folder
 from anima.model import OWN_FILE, DocPath, is_address

@@ -27,7 +27,7 @@ from typing import Any, Literal
 from anima.errors import BadArguments, BadPath, Damaged, HomeError, NoSuchProposal, Refused, refuse_newer
 from anima.gate.rules import APPROVAL_PLACES, CHANNEL
 from anima.gate.scan import scan_text
-from anima.layout.listener import folder_of
+from anima.layout import folder_of
 from anima.ledger import Key, Ledger
 from anima.model import Actor, Change, DocPath, Finding, Kind, Origin, Scope, Severity, fold
 from anima.store import Documents, State, Store

@@ -20,8 +20,7 @@ from anima.errors import BadArguments, BadText, HomeError, Refused
 from anima.gate import judge
 from anima.gate.rules import GatePolicy, Situation, file_policy, said, untrusted
 from anima.gate.scan import scan_text
-from anima.layout import Policy
-from anima.layout.listener import layer_at
+from anima.layout import Policy, layer_at
 from anima.memory import (
     FIRST,
     MOST_NOTED,

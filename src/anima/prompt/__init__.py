@@ -5,7 +5,7 @@ Promise: `text == stable + volatile`; no budget is passed by one character, mark
 depends on stable rows alone, so it stays byte-equal while memory, logs and the clock move; what is data cannot open or
 close a frame of ours. A piece that is, or holds a copy of, something kept from the listener is hidden, whatever its place,
 spelling, line ends, blanks or Unicode form. Pure: texts in, Prompt out.
-Not here: reading (gather), who may see what (layout.listener), and what section marks hide of a document (Listener.view).
+Not here: reading (gather), who may see what (layout), and what section marks hide of a document (Listener.view).
 """
 
 from __future__ import annotations
@@ -19,8 +19,7 @@ from itertools import dropwhile
 from typing import Literal
 
 from anima.errors import BadPath, HomeError
-from anima.layout import CUT_MARK, Layout, Row
-from anima.layout.listener import Listener, layer_at
+from anima.layout import CUT_MARK, Layout, Listener, Row, layer_at
 from anima.model import DocPath, Document, Scope
 from anima.store import Documents
 from anima.text.markdown import BOM, defuse_tags, marks_in, sections

@@ -5,7 +5,7 @@ comments do not count as fields, so that nothing a reader cannot see becomes a n
 sub-agent's id, whatever it says of itself, and its text without front matter its instructions. A page that cannot be used is
 left out and said; fields of other systems that we do not have are passed over, and what a page asks for only narrows.
 Not here: files, which of several sources gives a field (identity), filling one in (text.pages), running a sub-agent
-(agent.desk), who sees what (layout.listener).
+(agent.desk), who sees what (layout).
 """
 
 from __future__ import annotations

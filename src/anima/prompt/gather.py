@@ -3,7 +3,7 @@
 Promise: rows visible to the listener → read → drop what scope, section mark or user layer hides → privacy filter → fit
 → draw, from what stands in the store now. A file that cannot be read becomes a row of the manifest, never an error.
 A Prompts lives as long as its Home and is safe to share by threads.
-Not here: the filter that runs last, and how a prompt is fitted (prompt), who may see what (layout.listener).
+Not here: the filter that runs last, and how a prompt is fitted (prompt), who may see what (layout).
 """
 
 from __future__ import annotations
@@ -18,8 +18,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from anima.errors import BadPath, BadText, Damaged, HomeError, NoSuchDocument, printable
-from anima.layout import Row, skill_line
-from anima.layout.listener import Listener, how_to_own, is_unreviewed, layer_at
+from anima.layout import Listener, Row, how_to_own, is_unreviewed, layer_at, skill_line
 from anima.model import Actor, DocPath, Document, Runtime, Scope, Severity, fold
 from anima.prompt import Hook, Limits, Piece, Privacy, Prompt, compose
 from anima.prompt.fields import Subagent, declared, render

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Literal
 
 from anima.config import AgentConfig, IdentityConfig
 from anima.errors import BadArguments, BadConfig, BadPath, HomeError, NotFound, printable
-from anima.layout.listener import Listener
+from anima.layout import Listener
 from anima.model import DocPath
 from anima.prompt.fields import FIELDS, IdentityFields, Peer, has_control, one_line, parse, peers
 from anima.site import Site

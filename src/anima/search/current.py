@@ -17,8 +17,7 @@ from datetime import date, datetime
 from typing import Any
 
 from anima.errors import HomeError
-from anima.layout import Layout, Policy
-from anima.layout.listener import Listener, is_unreviewed, keeper_of, row_at
+from anima.layout import Layout, Listener, Policy, is_unreviewed, keeper_of, row_at
 from anima.model import DocPath, Document, Embedder, Scope
 from anima.search import OWNER_ALONE
 from anima.search.field import FACE, Filter, path_of

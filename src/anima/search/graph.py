@@ -21,8 +21,7 @@ from itertools import combinations, islice
 from typing import Literal, NamedTuple
 
 from anima.errors import BadArguments, HomeError
-from anima.layout import ANYTHING, Layout
-from anima.layout.listener import Listener, is_unreviewed, layer_at
+from anima.layout import ANYTHING, Layout, Listener, is_unreviewed, layer_at
 from anima.model import DocPath, Document, fold
 from anima.search.units import is_litter
 from anima.site import Site

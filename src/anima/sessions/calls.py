@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from anima.errors import BadArguments, BadPath, BadText, HomeError, NoSuchDocument
 from anima.gate.rules import is_danger, is_secret
-from anima.layout import Policy, skill_line
-from anima.layout.listener import Sight, folder_of, layer_at
+from anima.layout import Policy, Sight, folder_of, layer_at, skill_line
 from anima.memory import layer_folder
 from anima.memory.past import Past
 from anima.memory.verbs import as_bullet, log_heading, log_line, remembered, replaced, replaced_in, twin_of

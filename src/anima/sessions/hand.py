@@ -31,7 +31,7 @@ from anima.config import FILE
 from anima.errors import BadArguments, HomeError
 from anima.gate import flows_after, may
 from anima.gate.rules import FlowEvent, Situation, said
-from anima.layout.listener import Listener, Sight, is_unreviewed
+from anima.layout import Listener, Sight, is_unreviewed
 from anima.layout.trust import ReadOutside, served
 from anima.model import (
     UNTRUSTED,

@@ -15,7 +15,7 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from anima.errors import BadArguments, HomeError
-from anima.layout.listener import is_unreviewed
+from anima.layout import is_unreviewed
 from anima.model import Actor, DocPath, Nights
 from anima.text import tags
 from anima.text.markdown import bullet_of, bullet_text, evidence_of, heading_of, lines_of, without_tail

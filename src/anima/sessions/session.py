@@ -19,7 +19,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, overload
 
 from anima.errors import BadArguments, HomeError, NoSuchSession, for_a_model
-from anima.layout.listener import Listener, Sight, is_groups, place_of
+from anima.layout import Listener, Sight, is_groups, place_of
 from anima.layout.trust import ReadOutside, served
 from anima.model import Access, Complete, DocPath, Kind, Origin, Scope, Seen
 from anima.sessions import CHATS, agent_for, narrowed, route_of

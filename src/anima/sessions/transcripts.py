@@ -13,7 +13,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from anima.errors import BadArguments, HomeError, NoSuchSession
-from anima.layout.listener import Listener, is_groups, person_of
+from anima.layout import Listener, is_groups, person_of
 from anima.model import UNTRUSTED, Checked, DocPath, Origin, Remark, Scope
 from anima.search.tables import CheckedIndex
 from anima.sessions.find import NAME, Listed, Quotes, Rows, TranscriptIndex

@@ -20,8 +20,7 @@ from itertools import count, pairwise
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from anima.errors import BadArguments, HomeError, NoSuchDocument, StaleWrite
-from anima.layout import ANYTHING, Policy, Row
-from anima.layout.listener import layer_at, row_at
+from anima.layout import ANYTHING, Policy, Row, layer_at, row_at
 from anima.memory.past import Past
 from anima.memory.write import owners
 from anima.model import Actor, Change, DocPath, Document, Kind, Nights, Receipt, Remark

@@ -35,7 +35,7 @@ from anima.connect import read_json, write_json
 from anima.connect.channels import Button, Channel, ChannelDown, Heard, Venue
 from anima.connect.channels.telegram import Telegram
 from anima.errors import BadArguments, Damaged, HomeBusy, NoSuchProposal, NoSuchSession, Refused, printable
-from anima.layout.listener import Listener, folder_of, how_to_own
+from anima.layout import Listener, folder_of, how_to_own
 
 if TYPE_CHECKING:
     from anima import Turn
