@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from anima.errors import BadText
 from anima.model import Scope
+from anima.text import bullet_text
 from anima.text.markdown import (
     BOM,
     Bullet,
     bullet_of,
-    bullet_text,
     comment_after,
     defuse_tags,
     evidence_of,

@@ -23,7 +23,8 @@ from anima.dream import due, following
 from anima.errors import BadConfig, BadText, HomeError, refuse_newer
 from anima.model import DocPath, Scope
 from anima.prompt.identity import parse_at, parse_duration
-from anima.text.markdown import bullet_text, comment_after, front_matter, front_matter_end, heading_of, without_code
+from anima.text import bullet_text
+from anima.text.markdown import comment_after, front_matter, front_matter_end, heading_of, without_code
 
 if TYPE_CHECKING:
     from anima.sessions.session import Session

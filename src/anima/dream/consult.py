@@ -26,9 +26,9 @@ from anima.dream.pages import dreamed_page, fact_of, without
 from anima.dream.plan import ROOM, key_of
 from anima.errors import printable
 from anima.model import Complete
-from anima.text import read_table
+from anima.text import bullet_text, read_table
 from anima.text.changes import Relation, relation
-from anima.text.markdown import bullet_text, evidence_of, without_tail
+from anima.text.markdown import evidence_of, without_tail
 from anima.text.notes import sentence
 from anima.text.reading import LIMITS, Read, ToldLine, as_read, canonical
 

@@ -23,7 +23,7 @@ from typing import Any, Protocol
 
 from anima.errors import BadArguments, Damaged, refuse_newer
 from anima.model import MAX_PATH, Actor, Kind, Origin, Scope
-from anima.text.markdown import bullet_text
+from anima.text import bullet_text
 
 FORMAT = 3  # of the home as a whole; a ledger begins with it, and a greater number is refused
 _HALF = 2**24  # of a record's number, which is hidden half by half

@@ -18,7 +18,8 @@ from typing import NamedTuple
 from anima.errors import BadArguments
 from anima.memory.write import Writer, owners
 from anima.model import DocPath, Kind, Receipt, digest_of
-from anima.text.markdown import View, bullet_of, bullet_text, ended, lines_of, newline_of, without_tail
+from anima.text import bullet_text
+from anima.text.markdown import View, bullet_of, ended, lines_of, newline_of, without_tail
 from anima.text.pages import Landed, opening_for, placed
 
 _SMALL = frozenset(

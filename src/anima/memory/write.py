@@ -54,8 +54,9 @@ from anima.model import (
 )
 from anima.site import Site
 from anima.store import Batch
+from anima.text import bullet_text
 from anima.text.diff import diff_of
-from anima.text.markdown import bullet_text, heading_of, lines_of
+from anima.text.markdown import heading_of, lines_of
 from anima.text.toml import edited
 
 STAMP = re.compile(r"\[\d{1,2}:\d{2}\]\s+")  # of a line in a day's log

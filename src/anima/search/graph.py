@@ -25,9 +25,9 @@ from anima.layout import ANYTHING, Layout, Listener, is_unreviewed, layer_at
 from anima.model import DocPath, Document, fold
 from anima.search.units import is_litter
 from anima.site import Site
-from anima.text import notes
+from anima.text import bullet_text, notes
 from anima.text.dates import day_in_name
-from anima.text.markdown import bullet_text, heading_of, lines_of, lines_shown, without_code
+from anima.text.markdown import heading_of, lines_of, lines_shown, without_code
 from anima.text.pages import BANK, KEPT, PAST, Fact, entities_in, facts_at, outside_blocks, plain, slug_of
 
 Kind = Literal["person", "name", "topic", "document"]

@@ -21,9 +21,9 @@ from anima.memory.verbs import log_heading, log_line
 from anima.model import Complete, DocPath, Kind, Receipt, Scope
 from anima.sessions.hand import Hand, quotable, quoted, told, without_blocks
 from anima.sessions.replay import Turn, time_of
-from anima.text import read_table
+from anima.text import bullet_text, read_table
 from anima.text.dates import day_in_name
-from anima.text.markdown import bullet_text, defuse_tags, lines_of
+from anima.text.markdown import defuse_tags, lines_of
 from anima.text.phrases import said_in, words_of
 
 if TYPE_CHECKING:

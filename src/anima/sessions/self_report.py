@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 from anima.errors import BadArguments, HomeError
 from anima.layout import is_unreviewed
 from anima.model import Actor, DocPath, Nights
-from anima.text import tags
-from anima.text.markdown import bullet_of, bullet_text, evidence_of, heading_of, lines_of, without_tail
+from anima.text import bullet_text, tags
+from anima.text.markdown import bullet_of, evidence_of, heading_of, lines_of, without_tail
 
 if TYPE_CHECKING:
     from anima.sessions.find import Listed

@@ -22,6 +22,9 @@ from typing import Any
 LONGEST = 64  # a longer word is no word; its head is kept so that a pasted key is still found by its beginning
 MAX_TAGS = 8
 MAX_TAG = 32
+SIGN = r"(?:[-*+]|\d{1,9}[.)])"  # of a list item
+BULLET = re.compile(rf"(\s*)({SIGN})(?:\s+|\Z)")
+DOTTED = re.compile(rf"(\s*)({SIGN}|•)(?:\s+|\Z)")
 
 # Han, kana, Hangul, Thai, Lao, Khmer, Myanmar: written without blanks, or with particles glued to the word.
 _DENSE = (
@@ -311,3 +314,9 @@ def one_line(pattern: str) -> str:
 def word_set(text: str) -> frozenset[str]:
     """The words of a list that is written as one text."""
     return frozenset(text.split())
+
+
+def bullet_text(line: str, *, dots: bool = False) -> str:
+    """A line without its list sign and surrounding blanks; a box stays."""
+    found = (DOTTED if dots else BULLET).match(line)
+    return line[found.end() if found else 0 :].strip()

@@ -17,18 +17,18 @@ from typing import Any, NamedTuple
 
 from anima.errors import BadText
 from anima.model import Scope
+from anima.text import BULLET, DOTTED, SIGN
 
 BOM = "\ufeff"
 MAX_FRONT_MATTER = 16_384
 _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 _LONE_RETURN = re.compile(r"\r(?!\n)")  # ends a line of Markdown, too
-_SIGN = r"(?:[-*+]|\d{1,9}[.)])"  # of a list item
-_CONTAINER = re.compile(rf"[ \t>]*(?:{_SIGN}[ \t][ \t>]*)*")  # blanks, and the signs of lists and quotes
+_CONTAINER = re.compile(rf"[ \t>]*(?:{SIGN}[ \t][ \t>]*)*")  # blanks, and the signs of lists and quotes
 _HASHES = re.compile(r"#{1,6}(?=[ \t\r\n]|\Z)")
 _HEADING = re.compile(rf" {{0,3}}({_HASHES.pattern})")
 _UNDERLINE = re.compile(r"(=|-)\1*[ \t]*\r?\n?\Z")
 _NO_TEXT = re.compile(r"\s*\Z|(?:(?:\*[ \t]*){3,}|(?:-[ \t]*){3,}|(?:_[ \t]*){3,})\r?\n?\Z")  # a blank line, or a rule
-_BARE_SIGN = re.compile(rf"{_SIGN}\s*\Z")  # an item with nothing in it
+_BARE_SIGN = re.compile(rf"{SIGN}\s*\Z")  # an item with nothing in it
 _FENCE = re.compile(r"(`{3,}|~{3,})(.*)")
 _MARKUP = tuple(  # what begins a comment or a block of HTML, and what ends it
     (re.compile(begins, re.IGNORECASE), re.compile(ends, re.IGNORECASE))
@@ -44,10 +44,8 @@ _TAG = re.compile(r"</?[a-z]", re.IGNORECASE)
 _PRIVATE = re.compile(r"<!--[-\s]*private\b", re.IGNORECASE)
 _HAS_MARK = re.compile(r"<!--[-\s]*(?:private|share)\b", re.IGNORECASE)
 _PRIVATE_LINE = re.compile(r"^[^\n]*<!--[-\s]*private\b[^\n]*\n?", re.IGNORECASE | re.MULTILINE)
-_BULLET = re.compile(rf"(\s*)({_SIGN})(?:\s+|\Z)")
-_DOTTED = re.compile(rf"(\s*)({_SIGN}|•)(?:\s+|\Z)")
 _BOX = re.compile(r"\[([ xX/-])\](?:\s+|\Z)")
-_MARKED = re.compile(rf"\s*(?:>\s?)*\s*(?:{_SIGN}\s+(?:{_BOX.pattern})?)?")
+_MARKED = re.compile(rf"\s*(?:>\s?)*\s*(?:{SIGN}\s+(?:{_BOX.pattern})?)?")
 _TAIL = re.compile(r"\s*_\((?:score|hits|days|moved here)[^()\n]*\)_\Z")
 _LOOSE_TAIL = re.compile(rf"{_TAIL.pattern}|\s*_?\((?:score|since|until)[^()\n]*\)_?\Z")
 _TAILS, _TAIL_CHARS = 4, 300
@@ -118,18 +116,12 @@ class HeadingLine(NamedTuple):
 
 def bullet_of(line: str, *, dots: bool = False) -> Bullet | None:
     """The list item that begins on a line. With `dots` also one whose sign is a •, which Markdown does not know."""
-    found = (_DOTTED if dots else _BULLET).match(line)
+    found = (DOTTED if dots else BULLET).match(line)
     if found is None:
         return None
     text = line[found.end() :].strip()
     box = _BOX.match(text)
     return Bullet(found[1], found[2], box[1] if box else None, text[box.end() :] if box else text)
-
-
-def bullet_text(line: str, *, dots: bool = False) -> str:
-    """A line without its list sign and surrounding blanks; a box stays."""
-    found = (_DOTTED if dots else _BULLET).match(line)
-    return line[found.end() if found else 0 :].strip()
 
 
 def unmarked(line: str) -> str:
@@ -579,7 +571,7 @@ def _place(text: str, body: int, end: int, line: str, newline: str) -> tuple[int
         at = text.find("\n", body + len(kept), end)
         at = end if at < 0 else at - (text[at - 1] == "\r")
         last = kept.rpartition("\n")[2]
-        return at, (newline if _BULLET.match(last) or last[0].isspace() else newline * 2) + line
+        return at, (newline if BULLET.match(last) or last[0].isspace() else newline * 2) + line
     if not text.endswith("\n", 0, body):
         return body, newline * 2 + line
     blank = lines_of(text[body:end])

@@ -21,6 +21,7 @@ from typing import NamedTuple
 
 from anima.errors import BadPath
 from anima.model import DocPath
+from anima.text import bullet_text
 from anima.text.markdown import (
     BOM,
     Section,
@@ -29,7 +30,6 @@ from anima.text.markdown import (
     add_to,
     all_sections,
     bullet_of,
-    bullet_text,
     comment_after,
     fence_after,
     heading_of,

@@ -17,8 +17,7 @@ from enum import StrEnum
 from functools import cache, cached_property, lru_cache
 from itertools import pairwise
 
-from anima.text import fold, one_line, read_table, stem
-from anima.text.markdown import bullet_text
+from anima.text import bullet_text, fold, one_line, read_table, stem
 
 _TABLE = read_table("text", "reading")
 
