@@ -12,6 +12,7 @@ import random
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
+from functools import partial
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Generic, Self, TypeVar
 
@@ -269,10 +270,12 @@ class Home:
     @part
     def upkeep(self) -> Upkeep:
         """What an owner does now and then: tidying, figures, health."""
+        from anima.upkeep.doctor import look
         from anima.upkeep.upkeep import Upkeep
 
         past, search, nights = (lambda: self.past), (lambda: self.index), (lambda: self.dreams.nights())
-        return Upkeep(self.site, past=past, search=search, talks=self._talks, nights=nights, rooms=checked_rooms())
+        health = partial(look, self.site, checked_rooms())
+        return Upkeep(self.site, past=past, search=search, talks=self._talks, nights=nights, health=health)
 
     def _talks(self) -> Iterator[PastTalk]:
         from anima.sessions.replay import time_of

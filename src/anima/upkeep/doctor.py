@@ -301,7 +301,7 @@ class Doctor:
 # -- gathering ------------------------------------------------------------------------------------------------------------
 
 
-def look(site: Site, rooms: CheckedRooms, *, whole: bool = True, progress: Progress = lambda _: None) -> list[Remark]:
+def look(site: Site, rooms: CheckedRooms, progress: Progress = lambda _: None, *, whole: bool = True) -> list[Remark]:
     """What every part says, damage first. `whole` is false where the configuration cannot be read."""
     found: list[Remark] = []
     for what, part in _parts(site, rooms, whole=whole):

@@ -33,7 +33,6 @@ from anima.text.notes import POSSIBLE, lasting, sentence
 from anima.text.phrases import said_in
 from anima.text.reading import DATES, ToldLine, read
 from anima.upkeep import Retention
-from anima.upkeep.doctor import CheckedRooms, look
 from anima.upkeep.hygiene import Contradiction, Group, find_contradictions, find_duplicates, newer_of, statements
 
 if TYPE_CHECKING:
@@ -182,7 +181,7 @@ def holds(suggestions: Sequence[Suggestion], changes: Sequence[Change]) -> list[
 
 class Upkeep:
     """What an owner does now and then in one home. `past` and `search` are made when they are first needed; of rooms that
-    it does not know upkeep asks for `talks`, `nights` and what the doctor is told."""
+    it does not know upkeep asks for `talks`, `nights` and, of the doctor, `health`."""
 
     def __init__(
         self,
@@ -192,10 +191,10 @@ class Upkeep:
         search: Callable[[], Search],
         talks: Callable[[], Iterable[PastTalk]],
         nights: Callable[[], Nights],
-        rooms: CheckedRooms,
+        health: Callable[[Callable[[str], None]], list[Remark]],
     ) -> None:
         self._site, self._past, self._search = site, past, search
-        self._talks, self._nights, self._rooms = talks, nights, rooms
+        self._talks, self._nights, self._health = talks, nights, health
 
     def look(
         self,
@@ -278,7 +277,7 @@ class Upkeep:
 
     def doctor(self, *, progress: Callable[[str], None] = lambda _: None) -> list[Remark]:
         """Everything there is to say about the health of this home, damage first. Nothing is changed."""
-        return look(self._site, self._rooms, progress=progress)
+        return self._health(progress)
 
     def validate(self) -> tuple[str, ...]:
         """What AgentScope's check of the same name looks at: warnings only, never an error."""
