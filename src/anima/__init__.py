@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from anima.home import Home as Home
     from anima.home.folders import doctor as doctor
     from anima.home.folders import restore as restore
-    from anima.ledger.views import Source as Source
     from anima.memory import Noted as Noted
     from anima.memory import Proposal as Proposal
     from anima.memory.inbox import ForReview as ForReview
@@ -53,6 +52,7 @@ if TYPE_CHECKING:
     from anima.model import Runtime as Runtime
     from anima.model import Scope as Scope
     from anima.model import Severity as Severity
+    from anima.model import Source as Source
     from anima.prompt import Line as Line
     from anima.prompt import Piece as Piece
     from anima.prompt import Prompt as Prompt
@@ -92,12 +92,11 @@ _HOMES = {
     "anima.forget": "Forgetting",
     "anima.home.folders": "doctor restore",
     "anima.home": "Home",
-    "anima.model": "Actor DocPath Document Entry Finding Origin Receipt Remark Runtime Scope Severity",
+    "anima.model": "Actor DocPath Document Entry Finding Origin Receipt Remark Runtime Scope Severity Source",
     "anima.backup.export": "Exported",
     "anima.memory.inbox": "ForReview",
     "anima.memory": "Noted Proposal",
     "anima.memory.past": "Done Why",
-    "anima.ledger.views": "Source",
     "anima.search.current": "IndexReport",
     "anima.search.graph": "About",
     "anima.search.rank": "Hit",

@@ -93,6 +93,50 @@ Access = Literal["rw", "ro", "none"]  # what a session may do with documents
 UNTRUSTED: frozenset[Origin] = frozenset(
     {Origin.TOOL, Origin.WEB, Origin.SKILL, Origin.PEER, Origin.HOST, Origin.IMPORT}
 )
+_READ = {
+    Origin.WEB: "a web page",
+    Origin.TOOL: "a tool's result",
+    Origin.SKILL: "a skill",
+    Origin.PEER: "another person's message",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """Who wrote a line, when, in which session, after reading what, by which rule, and who approved it."""
+
+    actor: Actor
+    origin: Origin
+    time: datetime | None = None
+    session: str | None = None
+    scope: Scope | None = None
+    taint: frozenset[Origin] = frozenset()
+    rule: str | None = None
+    approver: str | None = None
+    change: str | None = None
+
+    @property
+    def trusted(self) -> bool:
+        """Whether dreaming may build on it: nothing foreign went into it, or the owner said yes to it."""
+        return self.approver is not None or not (({self.origin} | self.taint) & UNTRUSTED)
+
+    @property
+    def sentence(self) -> str:
+        """One sentence a person understands: "written by the agent on 3 May in session ab12, after it read a web page"."""
+        when = f"{self.time:%Y-%m-%d %H:%M} UTC" if self.time else ""
+        if self.actor is Actor.OUTSIDE:
+            text = "edited outside anima" + (f", first seen {when}" if when else "")
+        elif self.time is None:
+            text = "here before the ledger began, so it counts as the owner's"
+        else:
+            who = {Actor.OWNER: "you", Actor.AGENT: "the agent", Actor.DREAMER: "a dream", Actor.IMPORTER: "an import"}
+            text = f"written by {who.get(self.actor, self.actor)} on {when}"
+        text += f", in session {self.session}" if self.session else ""
+        read = " and ".join(_READ.get(origin, str(origin)) for origin in sorted(self.taint))
+        text += f", which had read {read}" if read else ""
+        text += f"; approved by you at the {self.approver}" if self.approver else ""
+        return text + ("" if self.trusted else "; nobody reviewed it yet")
+
 
 OWN_FILE = "owner.toml"  # the owner's own settings, in the user's configuration folder
 # Which stand there alone: a project could bring a file, a variable or a flag along.

@@ -23,10 +23,10 @@ from typing import Any
 from anima.errors import BadArguments, BadText, HomeError, NoSuchDocument, StaleWrite
 from anima.forget.holders import Holder, Versions, is_document, without
 from anima.layout import Policy, layer_at, layer_of, starter
-from anima.ledger.views import OWNERS, Source
+from anima.ledger.views import OWNERS
 from anima.memory import Proposal, content_of
 from anima.memory.write import Writer, becoming
-from anima.model import Actor, Change, DocPath, Document, Origin, Receipt
+from anima.model import Actor, Change, DocPath, Document, Origin, Receipt, Source
 from anima.site import Site
 from anima.text.diff import diff_of
 from anima.text.markdown import heading_of, lines_of

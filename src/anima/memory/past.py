@@ -15,10 +15,10 @@ from itertools import chain
 
 from anima.errors import BadArguments, NoSuchRevision, StaleWrite
 from anima.ledger import Edit, Intent, Record
-from anima.ledger.views import OWNERS, Fault, Source, Verification, verify
+from anima.ledger.views import OWNERS, Fault, Verification, verify
 from anima.memory import content_of
 from anima.memory.write import Writer, becoming
-from anima.model import Actor, Change, DocPath, Document, Kind, Origin, Receipt, digest_of
+from anima.model import Actor, Change, DocPath, Document, Kind, Origin, Receipt, Source, digest_of
 from anima.site import Site
 from anima.store import History, Revision
 from anima.text.diff import diff_of, merge

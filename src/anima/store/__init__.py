@@ -17,13 +17,12 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple, Protocol, Self
 
 from anima.errors import BadText, NoSuchSession, Refused, printable
 from anima.ledger import Readable
-from anima.model import Answer, Change, DocPath, Document, Entry, File, FoundFile, Verdict
+from anima.model import Answer, Change, DocPath, Document, Entry, File, FoundFile, Source, Verdict
 
 if TYPE_CHECKING:
     from threading import Event
 
     from anima.ledger import Key, Ledger, Log, Record
-    from anima.ledger.views import Provenance
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -414,6 +413,15 @@ class Whole(Protocol):
     def has_foreign_git(self) -> bool: ...
 
 
+class Lineage(Protocol):
+    """Where each line of a home came from, as its ledger says."""
+
+    def knows(self, path: DocPath) -> bool:
+        """Whether a document was ever written or seen."""
+
+    def source(self, path: DocPath, line: str) -> Source: ...
+
+
 class Store(Protocol):
     """One home's canonical state; bound to one home, and one tenant, when it is opened."""
 
@@ -473,7 +481,7 @@ class Store(Protocol):
         """Drops texts that were made ready for a batch that is over."""
 
     @property
-    def provenance(self) -> Provenance:
+    def provenance(self) -> Lineage:
         """Where each line came from, folded up to the ledger's end."""
 
     @property

@@ -22,9 +22,9 @@ from typing import Any
 from anima.config import OTHERS_WORDS
 from anima.errors import BadArguments, HomeError, NoSuchDocument, Refused, StaleWrite
 from anima.ledger import Key, Ledger
-from anima.ledger.views import OWNERS, Provenance, Source
-from anima.model import Actor, DocPath, Document, Entry, Kind, Origin, Verdict, fold
-from anima.store import Batch, Documents, OpenFile, Store, Written
+from anima.ledger.views import OWNERS, Provenance
+from anima.model import Actor, DocPath, Document, Entry, Kind, Origin, Source, Verdict, fold
+from anima.store import Batch, Documents, Lineage, OpenFile, Store, Written
 from anima.store.folder import FRESH_NS, Folder
 
 Marks = tuple[tuple[str, object], ...]
@@ -349,19 +349,18 @@ class OverlayDocuments(Documents):
             return None
 
 
-class LayeredView(Provenance):
+class LayeredView:
     """Where each line came from: as the upper's ledger says, and for what it only found or never held, as the lower's."""
 
-    def __init__(self, upper: Provenance, layers: Layers) -> None:
-        self.__dict__ |= upper.__dict__
-        self._layers = layers
+    def __init__(self, upper: Lineage, layers: Layers) -> None:
+        self._upper, self._layers = upper, layers
 
     def knows(self, path: DocPath) -> bool:
         below = self._layers.at(path.key)
-        return super().knows(path) or (below is not None and below.knows(path))
+        return self._upper.knows(path) or (below is not None and below.knows(path))
 
     def source(self, path: DocPath, line: str) -> Source:
-        found, below = super().source(path, line), self._layers.at(path.key)
+        found, below = self._upper.source(path, line), self._layers.at(path.key)
         return found if found != OWNERS or below is None else below.source(path, line)
 
 
@@ -386,7 +385,7 @@ class OverlayStore:
         return self._known[1]
 
     @property
-    def provenance(self) -> Provenance:
+    def provenance(self) -> LayeredView:
         return LayeredView(self.upper.provenance, self.layers)
 
     def write(self, batch: Batch) -> Written:
