@@ -23,7 +23,6 @@ import numpy as np
 
 from anima.search.embed import SPACE, StaticEmbedder, _vocabulary
 from anima.text import cut, places, read_table, stem
-from anima.text.places import unit
 
 DATA = Path(__file__).parent / "data"
 WORDS, WIDTH = 12_000, 48  # of the commonest words, and numbers for each
@@ -121,7 +120,8 @@ def word_table() -> places.Meanings:
     both = np.concatenate([MEANT * unit(base[:, :VECTOR]), about], axis=1)
     kept = unit(both @ np.linalg.eigh(both.T @ both)[1][:, ::-1][:, :WIDTH])
     kept *= sure[:, None]
-    return as_table(keys, np.round(kept * 127), np.round(weights * 127), np.zeros(FEATURES + 1))
+    numbers = np.round(np.concatenate([kept, weights[:, None]], axis=1) * 127).astype(np.int8)
+    return places.Meanings(keys, numbers.tobytes(), [0.0] * (FEATURES + 1))
 
 
 def topical(base: Any, keys: Sequence[str], said: dict[str, Any]) -> tuple[Any, Any]:
@@ -139,10 +139,9 @@ def topical(base: Any, keys: Sequence[str], said: dict[str, Any]) -> tuple[Any, 
     return unit(guess * np.where(has, 0.5, 1.0)[:, None] + LISTED * told), sure
 
 
-def as_table(keys: Sequence[str], numbers: Any, weights: Any, says: Any) -> places.Meanings:
-    share = weights / 127
-    vectors = (numbers / 127 * share[:, None]).astype(np.float32)
-    return places.Meanings({key: at for at, key in enumerate(keys)}, vectors, share.tolist(), says.astype(np.float32))
+def unit(rows: Any) -> Any:
+    lengths = np.linalg.norm(rows, axis=-1, keepdims=True)
+    return rows / np.where(lengths > 1e-9, lengths, 1)
 
 
 class Case(NamedTuple):
@@ -155,7 +154,7 @@ def cases(known: places.Meanings, some: Sequence[Page]) -> list[Case]:
     found = list[Case]()
     for page in some:
         for text, section in page.facts:
-            row = places.features(known, page.heads, page.lines, text)
+            row = np.array(places.features(known, page.heads, page.lines, text))
             found.append(Case(row, section if section >= 0 else len(page.heads), page.marked))
     return found
 
@@ -210,12 +209,8 @@ def main() -> None:
     print(f"right on pages that were not learnt from: {held / len(facts):.1%} of {len(facts)}")
     print(" ".join(f"{number:.2f}" for number in says))
     if asked.write:
-        weights = np.array(known.weights)
-        vectors = np.concatenate([known.vectors / np.maximum(weights[:, None], 1e-9), weights[:, None]], axis=1)
-        words = np.frombuffer("\n".join(known.rows).encode(), dtype=np.uint8)
-        np.savez(
-            places.FILE, words=words, vectors=np.round(vectors * 127).astype(np.int8), says=says.astype(np.float32)
-        )
+        known.says = [round(float(number), 5) for number in says]
+        places.FILE.write_bytes(known.packed())
         print(f"{places.FILE.name}: {places.FILE.stat().st_size // 1000} kB")
 
 

@@ -145,10 +145,10 @@ def test_a_no_after_a_yes_holds_for_whoever_saw_the_yes(home: Home) -> None:
     home.inbox.approve(waiting.id, approver="terminal", content=waiting.card.content)
     with home.resume(waiting.card.session or "") as session:
         (seen,) = session.outside.open()
-        need(session.outside.is_decided(seen), "the yes was seen before it was taken back")
+        need(session.outside.waiting.step(seen.card) != "waits", "the yes was seen before it was taken back")
         home.inbox.deny(waiting.id, reason="not today")
 
-        with pytest.raises(Refused, match="nobody said yes"), session.outside.claimed(seen):
+        with pytest.raises(Refused, match="nobody said yes"), session.outside.waiting.claimed(seen.card):
             pass
         assert session.outside.open() == []
 
@@ -156,7 +156,7 @@ def test_a_no_after_a_yes_holds_for_whoever_saw_the_yes(home: Home) -> None:
 def test_what_was_begun_takes_no_no(home: Home) -> None:
     waiting = asked(home, SEND)
     home.inbox.approve(waiting.id, approver="terminal", content=waiting.card.content)
-    with home.resume(waiting.card.session or "") as session, session.outside.claimed(waiting) as is_ours:
+    with home.resume(waiting.card.session or "") as session, session.outside.waiting.claimed(waiting.card) as is_ours:
         assert is_ours
         with pytest.raises(BadArguments, match="begun"):
             home.inbox.deny(waiting.id)

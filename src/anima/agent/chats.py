@@ -68,6 +68,7 @@ class Chat:
         self._home, self._gate = home, gate
         self._count, self._running, self._wishes = 0, 0, deque[Queued]()
         self._work: asyncio.Task[None] | None = None
+        self._is_told = False  # the end of the last turn
         self._turn: asyncio.Task[dict[str, Any]] | None = None
         self._talk: Conversation | None = None
         self._hearing: Conversation | None = None  # the same, while its turn runs
@@ -80,7 +81,7 @@ class Chat:
 
     @property
     def is_running(self) -> bool:
-        return self._work is not None and not self._work.done()
+        return self._work is not None and not self._work.done() and not self._is_told
 
     @property
     def model(self) -> str:
@@ -101,7 +102,7 @@ class Chat:
         self._count += 1
         self._wishes.append(Queued(self._count, text, brought, about))
         if not self.is_running:
-            self._work = asyncio.create_task(self._go_on())
+            self._is_told, self._work = False, asyncio.create_task(self._go_on())
         return self._count, after
 
     async def stop(self, number: int | None = None) -> None:
@@ -133,6 +134,7 @@ class Chat:
             await self._let_go()  # another key, say, counts from the next turn on
         lost = kind != "done" or told["early"]  # an end that no transcript has: whoever comes next hears of it, too
         self._began = self.feed.last + (not lost)
+        self._is_told = not self._wishes  # whoever hears of the end, in whichever thread, finds it ended
         self.feed.tell(kind, turn=wish.number, **told)
 
     async def _outcome(self, wish: Queued) -> tuple[str, dict[str, Any]]:

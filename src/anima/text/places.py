@@ -10,90 +10,100 @@ Not here: which section is to be had, and the page with the line in it (pages).
 
 from __future__ import annotations
 
+import json
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import NamedTuple
 
 from anima.text import cut, words_in
 
-FILE = Path(__file__).parent / "tables" / "meaning.npz"
+FILE = Path(__file__).parent / "tables" / "meaning.bin"
 TELLS = 0.2  # the weight of a word that says what a line is about
 EARLY, FADES = 1.0, 2.0  # how much more the first such word counts, and how fast the rest falls behind
 DOUBT = 1.0  # what little is known of a line says little
 FIRST = 3  # words of a line that may name its subject
 _ASKS, _NAMES = tuple(cut("question")), tuple(cut("person"))
+Vector = list[float]
 
 
-class Meanings(NamedTuple):
-    """The row of each word, numbers that say what it means, its weight, and how much each feature speaks for a section."""
+class Meanings:
+    """What each word means, in some numbers, with its weight as the last; and how much each feature speaks for a section,
+    with what a section must reach as the last. A signed byte is 127 times a number."""
 
-    rows: dict[str, int]
-    vectors: NDArray[np.float32]
-    weights: list[float]
-    says: NDArray[np.float32]  # the last is what a section must reach
+    def __init__(self, words: Sequence[str], numbers: bytes, says: Sequence[float]) -> None:
+        self.rows, self.says = {word: at for at, word in enumerate(words)}, says
+        self.numbers, self._wide = numbers, len(numbers) // len(words)
+        self._read: dict[int, Vector] = {}
+
+    def vector(self, row: int) -> Vector:
+        """A word's numbers, each times its weight, and the weight."""
+        if row not in self._read:
+            raw = memoryview(self.numbers).cast("b")[row * self._wide : (row + 1) * self._wide]
+            weight = raw[-1] / 127
+            self._read[row] = [number / 127 * weight for number in raw[:-1]] + [weight]
+        return self._read[row]
+
+    def packed(self) -> bytes:
+        about = json.dumps({"words": len(self.rows), "says": list(self.says)})
+        return "\n".join([about, *self.rows, ""]).encode() + self.numbers
 
 
 @cache
 def table() -> Meanings:
-    with np.load(FILE) as file:
-        words = file["words"].tobytes().decode().split("\n")
-        numbers = file["vectors"].astype(np.float32) / 127
-        says = file["says"]
-    return Meanings(
-        {word: at for at, word in enumerate(words)}, numbers[:, :-1] * numbers[:, -1:], numbers[:, -1].tolist(), says
-    )
+    first, rest = FILE.read_bytes().split(b"\n", 1)
+    about = json.loads(first)
+    *words, numbers = rest.split(b"\n", about["words"])
+    return Meanings([word.decode() for word in words], numbers, about["says"])
 
 
 def likelihoods(heads: Sequence[str], lines: Sequence[Sequence[str]], line: str) -> list[float]:
     """How likely it is that a person would choose each section. What is left of one is for none of them."""
-    known = table()
-    points = (features(known, heads, lines, line) @ known.says[:-1] - known.says[-1]).tolist()
-    odds = [math.exp(min(point, 50)) for point in points]
+    *says, least = table().says
+    rows = features(table(), heads, lines, line)
+    odds = [math.exp(min(sum(map(float.__mul__, row, says)) - least, 50)) for row in rows]
     return [each / (1 + sum(odds)) for each in odds]
 
 
-def features(known: Meanings, heads: Sequence[str], lines: Sequence[Sequence[str]], line: str) -> Any:
+def features(known: Meanings, heads: Sequence[str], lines: Sequence[Sequence[str]], line: str) -> list[Vector]:
+    """What is looked at of each section, as numbers."""
     mine, titles = _read(line), [_read(head) for head in heads]
     under = [[_read(each) for each in some] for some in lines]
     times = [Counter(word for each in some for word in each.words) for some in under]
     spread = Counter(
         w for title, found in zip(titles, times, strict=True) for w in mine.words if w in title.words or found[w]
     )
-    vectors = _vectors(known, [mine, *titles, *(each for some in under for each in some)])
-    about, of_titles, of_lines = vectors[0], unit(vectors[1 : len(heads) + 1]), unit(vectors[len(heads) + 1 :])
-    length = float(np.linalg.norm(about))
-    about = about / (length + DOUBT)
-    subject, at = set(list(mine.words)[:FIRST]), 0
-    found = np.zeros((len(heads), len(known.says) - 1), dtype=np.float32)
-    for row, title, some, seen, vector in zip(found, titles, under, times, of_titles, strict=True):
-        own, at = of_lines[at : at + len(some)].sum(axis=0), at + len(some)
-        row[0], row[1] = about @ vector, about @ (unit(own) if some else vector)
-        row[2] = not some
-        for word, sections in spread.items():
-            rare = math.log(1 + len(heads) / sections) / math.log(1 + len(heads))
-            told = rare * (known.weights[known.rows[word]] if word in known.rows else 1)
+    length = math.hypot(*mine.meaning)
+    about = [number / (length + DOUBT) for number in mine.meaning]
+    rares = {word: math.log(1 + len(heads) / count) / math.log(1 + len(heads)) for word, count in spread.items()}
+    weights = {word: known.vector(known.rows[word])[-1] if word in known.rows else 1.0 for word in spread}
+    subject, found = set(list(mine.words)[:FIRST]), []
+    for title, some, seen in zip(titles, under, times, strict=True):
+        of_title = _unit(title.meaning)
+        of_lines = _unit(list(map(sum, zip(*(_unit(each.meaning) for each in some), strict=True))))
+        row = [_dot(about, of_title), _dot(about, of_lines if some else of_title), float(not some), 0.0, 0.0, 0.0, 0.0]
+        for word, rare in rares.items():
+            told = rare * weights[word]
             row[3] += told * (word in title.words)
             if seen[word]:
                 row[4] += told * (1 + math.log(seen[word]) / 2) / math.sqrt(len(mine.words))
                 row[5] += told * (word in subject)
                 row[6] += rare * (word in mine.names)
+        found.append(row)
     return found
 
 
 class _Read(NamedTuple):
-    words: dict[str, None]
+    words: Mapping[str, None]
     names: frozenset[str]
+    meaning: Vector
 
 
-@lru_cache(4096)
+@lru_cache(16_384)
 def _read(text: str) -> _Read:
-    """The words of a line, each once, and those of them that are names; a question has one more,
+    """The words of a line, each once, those of them that are names, and what it means; a question has one word more,
     and so has one that begins with a name."""
     words, names, rows = dict[str, None](), set[str](), table().rows
     for number, (raw, forms) in enumerate(words_in(text)):
@@ -102,25 +112,24 @@ def _read(text: str) -> _Read:
         names.update(forms if is_name else ())
     leads = bool(words) and next(iter(words)) in names
     asks = dict.fromkeys(_ASKS if text.rstrip().endswith("?") else ())
-    return _Read(asks | dict.fromkeys(_NAMES if leads else ()) | words, frozenset(names))
+    words = asks | dict.fromkeys(_NAMES if leads else ()) | words
+    return _Read(words, frozenset(names), _meaning(table(), words))
 
 
-def _vectors(known: Meanings, texts: Sequence[_Read]) -> Any:
-    """What each text means: the sum of its words, the first of them counting more; zeros where no word is known."""
-    rows, shares, ends = list[int](), list[float](), [0]
-    for text in texts:
-        told = 0
-        for row in [known.rows[word] for word in text.words if word in known.rows]:
-            rows.append(row)
-            shares.append(1 + EARLY * math.exp(-told / FADES))
-            told += known.weights[row] >= TELLS
-        ends.append(len(rows))
-    summed = np.zeros((len(rows) + 1, known.vectors.shape[1]))
-    np.cumsum(known.vectors[rows] * np.array(shares)[:, None], axis=0, out=summed[1:])
-    found = summed[ends[1:]] - summed[ends[:-1]]
-    return found.astype(np.float32)
+def _meaning(known: Meanings, words: Mapping[str, None]) -> Vector:
+    """What some words mean together: their sum, the first of them counting more; zeros where none is known."""
+    found, told = [0.0] * (len(known.vector(0)) - 1), 0
+    for row in [known.rows[word] for word in words if word in known.rows]:
+        share, vector = 1 + EARLY * math.exp(-told / FADES), known.vector(row)
+        found = [number + share * more for number, more in zip(found, vector, strict=False)]
+        told += vector[-1] >= TELLS
+    return found
 
 
-def unit(rows: Any) -> Any:
-    lengths = np.linalg.norm(rows, axis=-1, keepdims=True)
-    return rows / np.where(lengths > 1e-9, lengths, 1)
+def _unit(vector: Vector) -> Vector:
+    length = math.hypot(*vector)
+    return [number / length for number in vector] if length > 1e-9 else vector
+
+
+def _dot(one: Vector, other: Vector) -> float:
+    return sum(map(float.__mul__, one, other))

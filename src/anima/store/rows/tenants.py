@@ -105,7 +105,8 @@ class Tenants:
             number = self._number(db, name)
             with as_owner(db, number):
                 db.execute("select from anima.tenant where tenant = %s for update", (number,))
-                db.execute("select from anima.home where tenant = %s for update", (number,))
+                for table in ("home", "made"):  # whoever writes has one of these; who comes later finds neither
+                    db.execute(f"select from anima.{table} where tenant = %s for update", (number,))
                 own, tables = f"from anima.{{}} where tenant = {number}", _tables(db)
                 gone = sum(db.execute(f"delete {own.format(table)}").rowcount for table in tables)
                 left = [table for table in tables if db.execute(f"select 1 {own.format(table)} limit 1").fetchone()]
