@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -102,3 +103,22 @@ def test_a_fact_as_long_as_a_book_is_refused_with_what_to_do(home: Home, way: st
         session.call("memory_write", {"target": "memory", "content": book})
     assert told.value.hint and "a document of its own" in told.value.hint
     assert "gauge" not in home.read("MEMORY.md").text and not home.inbox.noted()
+
+
+def test_what_two_remember_at_once_is_all_remembered(tmp_path: Path) -> None:
+    Home.create(tmp_path / "aria", name="Aria").close()
+    animals = "otter heron badger lynx marten stoat weasel plover curlew dunlin".split()
+
+    def remember(people: list[str]) -> None:
+        with Home.open(tmp_path / "aria") as home:
+            for person in people:
+                for animal in animals:
+                    home.remember(f"{person} drew the {animal} in ink", section="Drawings")
+
+    with ThreadPoolExecutor(2) as both:
+        list(both.map(remember, (["Ana"], ["Luis"])))
+
+    text = (tmp_path / "aria/MEMORY.md").read_text(encoding="utf-8")
+    assert [text.count(f"{person} drew the {animal} in ink") for person in ("Ana", "Luis") for animal in animals] == [
+        1
+    ] * 20

@@ -15,7 +15,7 @@ from dataclasses import replace
 from datetime import datetime
 from typing import NamedTuple
 
-from anima.errors import BadArguments
+from anima.errors import BadArguments, StaleWrite
 from anima.memory.write import Writer, owners
 from anima.model import DocPath, Kind, Receipt, digest_of
 from anima.text import bullet_text
@@ -39,6 +39,14 @@ MOST_FACT = 4_000  # characters; whoever has more to say has a document
 
 
 def remember(writer: Writer, fact: str, *, section: str | None, reason: str) -> Receipt:
+    try:
+        return _remember(writer, fact, section, reason)
+    except StaleWrite:  # somebody else wrote meanwhile; with the home's lock nobody does
+        with writer.store.lock():
+            return _remember(writer, fact, section, reason)
+
+
+def _remember(writer: Writer, fact: str, section: str | None, reason: str) -> Receipt:
     path = DocPath.parse(writer.site.layout.curated)
     text = writer.site.text_of(path)
     if twin := twin_of(text or "", fact):
