@@ -76,6 +76,14 @@ def test_empty_states_teach(desk: Desk) -> None:
     assert "Nobody is named yet." in page(desk.owner, "/graph")
 
 
+def test_today_tells_no_longer_of_what_was_taken_back(desk: Desk) -> None:
+    desk.home.remember("The mast comes down on Friday")
+    assert "mast comes down" in desk.page.get("/today").text
+
+    desk.home.undo()
+    assert "mast comes down" not in desk.page.get("/today").text
+
+
 @pytest.mark.parametrize(
     "address",
     [

@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
@@ -75,9 +76,14 @@ def stop(folder: str | Path) -> None:
 
 
 def crash(folder: str | Path) -> None:
-    """Ends the server of a folder as a power cut would."""
+    """Ends the server of a folder as a power cut would, with all of its processes: one of them could answer once more."""
     file = Path(folder) / "data" / "postmaster.pid"
-    os.kill(int(file.read_text().split()[0]), signal.SIGKILL)
+    first = file.read_text().split()[0]
+    of_it = Path(f"/proc/{first}/task/{first}/children")
+    every = [first, *(of_it.read_text().split() if of_it.exists() else ())]
+    for process in every:
+        with suppress(ProcessLookupError):
+            os.kill(int(process), signal.SIGKILL)
     file.unlink()
 
 

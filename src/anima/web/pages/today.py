@@ -40,7 +40,8 @@ def today(here: Served, request: Request) -> dict[str, Any]:
     told = list(told_of(here, recent))
     given: dict[str, Any] = {"now": now, "night": None}
     given["waiting"], given["noted"] = here.waits()
-    given["learned"] = [each for each in told if each["lines"] and each["actor"] in ("agent", "dreamer", "owner")]
+    ours = [_standing(here, each) for each in told if each["actor"] in ("agent", "dreamer", "owner")]
+    given["learned"] = [each for each in ours if each["lines"]]
     given["outside"] = [each for each in told if each["actor"] == "outside"]
     with suppress(HomeError):
         last = home.dreams.last if home.past.tip else None
@@ -66,6 +67,12 @@ def told_of(here: Served, revisions: Iterable[Revision]) -> Iterator[dict[str, A
         row = {name: getattr(each, name) for name in ("id", "time", "actor", "subject", "paths", "session")}
         row["subject"] = _subject(each)
         yield row | {"lines": lines[:MOST_LINES], "more": len(lines) - MOST_LINES, "change": ids[-1] if ids else ""}
+
+
+def _standing(here: Served, told: dict[str, Any]) -> dict[str, Any]:
+    """What was told of a revision, without the lines that were taken back or moved on since."""
+    texts = {path: here.home.site.text_of(DocPath.parse(path)) or "" for path, _ in told["lines"]}
+    return told | {"lines": [(path, line) for path, line in told["lines"] if line in texts[path]]}
 
 
 def _subject(revision: Revision) -> str:
