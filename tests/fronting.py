@@ -63,9 +63,14 @@ class Front:
 
 
 def bare(asked: Callable[[str], str]) -> Callable[[str], str]:
-    """What is asked of the database without the application's own conditions, so that row policies alone hold."""
-    own = r"(\w+\.)?tenant = %\(tenant\)s( and (\w+\.)?home = %\(home\)s)?"
-    return lambda statement: re.sub(own, "true", asked(statement))
+    """What is asked of the database without the application's own conditions, so that row policies alone hold. Only the index
+    of documents and that of transcripts, which has the negative number of the home, stay apart: no answer would come else."""
+    own = r"(?:\w+\.)?tenant = %\(tenant\)s(?P<home> and (?P<of>(?:\w+\.)?home) = %\(home\)s)?"
+
+    def left(found: re.Match[str]) -> str:
+        return f"({found['of']} > 0) = (%(home)s > 0)" if found["home"] else "true"
+
+    return lambda statement: re.sub(own, left, asked(statement))
 
 
 _BARE = """

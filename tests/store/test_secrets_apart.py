@@ -178,6 +178,7 @@ SESSION: dict[str, Verb] = {
 # What other rooms of ours call, or what only ends or marks something.
 INNER = {
     "at_work",
+    "catch_up",
     "change",
     "close",
     "judged",
