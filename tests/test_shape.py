@@ -28,7 +28,7 @@ CEILINGS = {
     "mcp": 820,
     "memory": 2_200,
     "prompt": 1_770,
-    "search": 4_200,
+    "search": 4_110,
     "sessions": 4_880,
     "store": 8_980,
     "testing": 2_550,

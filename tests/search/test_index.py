@@ -381,7 +381,7 @@ def test_a_long_log_that_was_appended_to_and_edited_equals_one_indexed_at_once(
         for question in ("red boat", "Ana tea"):
             seen = [run(index, embedder, Query(text=question, limit=30), Filter(scope=scope)) for index in (one, whole)]
             assert seen[0] == seen[1]
-    assert one.incomplete() == whole.incomplete() == (0, [])
+    assert one.incomplete() == whole.incomplete() == {}
     assert rows(tables) == rows(other)
 
 
@@ -508,10 +508,10 @@ def test_an_embedder_that_is_away_costs_the_vectors_not_the_write(opened: Open) 
     assert any("words alone" in note for note in answer.notes)
 
     moody.is_away = False
-    assert index.incomplete() == (2, ["a.md"])
+    assert index.incomplete() == {"a.md": 2}
     again = index.put([document("a.md", "- red boat\n- oolong tea\n")], complete=True)
     assert (again.embedded, again.missing) == (2, 0)
-    assert index.incomplete() == (0, [])
+    assert index.incomplete() == {}
     assert hits(index, moody, "oolong")[0][4] == 1
 
 
@@ -611,7 +611,7 @@ def test_what_another_model_made_is_left_alone_by_a_writer_without_it(opened: Op
 
     assert (report.embedded, report.missing) == (0, 1)
     assert second.look(Filter()).matrix.shape == (2, 48)  # type: ignore[union-attr]
-    assert second.incomplete() == (1, ["b.md"])
+    assert second.incomplete() == {"b.md": 1}
 
 
 def test_a_field_of_which_most_is_gone_is_packed_anew_and_gives_the_same_answers(opened: Open) -> None:

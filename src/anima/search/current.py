@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import date, datetime
+from functools import cached_property
 from typing import Any
 
 from anima.errors import HomeError
@@ -27,6 +28,7 @@ from anima.search.rank import Query, SearchAnswer, run
 from anima.search.tables import SqliteTables, Tables
 from anima.site import Site
 from anima.store import Store
+from anima.text import word_set
 from anima.text.dates import day_in_name
 from anima.text.markdown import lines_of, marks_in
 
@@ -37,25 +39,10 @@ SHARED = "*"  # the layer of documents that are nobody's own
 _FRESH = 0.1  # seconds: what was written so lately may change again within one tick of its store's clock
 _BITS = {scope: 1 << n for n, scope in enumerate(Scope)}
 # What every prompt holds anyway, or is a ritual: instructions, not memory; and the diary, which tells of dreaming.
-_NOT_MEMORY = frozenset(
-    {
-        "identity",
-        "soul",
-        "agents",
-        "heartbeat",
-        "bootstrap",
-        "alternate-soul",
-        "boot",
-        "routine",
-        "skill",
-        "subagent",
-        "agent-page",
-        "agent-root",
-        "skill-draft",
-        "diary",
-    }
-)
-_KINDS = frozenset({"curated", "daily", "topic", "bank", "knowledge", "session", "unreviewed"})
+_NOT_MEMORY = word_set("""
+    identity soul agents heartbeat bootstrap alternate-soul boot routine skill subagent agent-page agent-root skill-draft diary
+""")
+_KINDS = word_set("curated daily topic bank knowledge session unreviewed")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,8 +76,6 @@ class Search:
         self._left_out: Callable[[DocPath], bool] = lambda path: False
         self._tables = tables_of(site.store)
         self._index: Index | None = None
-        self._made = False
-        self._embedder: Embedder | None = None
         self._mutex = threading.RLock()
         self._walked = self._walked_all = float("-inf")
         self._mark_of_all: str | None = None  # what the store said of its documents when they were last walked over
@@ -101,16 +86,13 @@ class Search:
 
     # -- the parts --------------------------------------------------------------------------------------------------------
 
-    @property
+    @cached_property
     def embedder(self) -> Embedder | None:
-        with self._mutex:
-            if not self._made:
-                self._made = True
-                try:
-                    self._embedder = self._embedder_of()
-                except HomeError as error:
-                    self.notes = (f"searching by words only: {error}",)
-            return self._embedder
+        try:
+            return self._embedder_of()
+        except HomeError as error:
+            self.notes = (f"searching by words only: {error}",)
+            return None
 
     @property
     def _kept(self) -> Index:
@@ -129,8 +111,8 @@ class Search:
         with self._mutex:
             if self._index is not None:
                 self._index.close()
-            if self._embedder is not None:
-                self._embedder.close()
+            if (embedder := vars(self).get("embedder")) is not None:
+                embedder.close()
 
     # -- keeping current ----------------------------------------------------------------------------------------------------
 
@@ -250,9 +232,9 @@ class Search:
 
     def backfill(self, progress: Callable[[int, int], None] | None = None) -> int:
         """Makes the vectors that are missing, because the embedder was away or came later; how many it made."""
-        made, (missing, paths) = self.bring_up().embedded, self._kept.incomplete()
-        marks = dict(self._marks()) if paths else {}
-        for path in dict.fromkeys(map(path_of, paths)):
+        made, lacking = self.bring_up().embedded, self._kept.incomplete()
+        marks, missing = dict(self._marks()) if lacking else {}, sum(lacking.values())
+        for path in dict.fromkeys(map(path_of, lacking)):
             if mark := marks.get(path):
                 done = self._kept.put(self._documents_in({path: mark}, None, []), complete=True)
                 made += done.embedded

@@ -142,10 +142,10 @@ class _Column:
             shape, kind = (min(2 * need, need + 65536), *held.shape[1:]), held.dtype
             size = int(np.prod(shape)) * kind.itemsize
             pages = mmap.mmap(-1, max(size, 1), mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-            if size > MANY_BYTES and hasattr(mmap, "MADV_HUGEPAGE"):
-                pages.madvise(
-                    mmap.MADV_HUGEPAGE
-                )  # a hundred thousand vectors are 25,000 small ones, each with its price
+            if size > MANY_BYTES and hasattr(
+                mmap, "MADV_HUGEPAGE"
+            ):  # 100,000 vectors are 25,000 small pages, each with its price
+                pages.madvise(mmap.MADV_HUGEPAGE)
             self._room = np.frombuffer(pages, dtype=kind, count=size // kind.itemsize).reshape(shape)
             self._room[: self._count] = held
         self._count = need
@@ -186,14 +186,10 @@ class Field:
         key = self._ids.get(path, 0)
         return self.docs.get(key), self._parts.get(key, [])
 
-    def incomplete(self) -> list[str]:
-        """Paths of documents of which a unit has no vector."""
-        return [self.docs[key].path for key, parts in self._parts.items() if any(p.vectors < p.units for p in parts)]
-
-    @property
-    def missing(self) -> int:
-        """How many units have no vector."""
-        return sum(part.units - part.vectors for parts in self._parts.values() for part in parts)
+    def incomplete(self) -> dict[str, int]:
+        """The paths of documents of which a unit has no vector, and how many of them have none."""
+        lacking = {key: sum(part.units - part.vectors for part in parts) for key, parts in self._parts.items()}
+        return {self.docs[key].path: count for key, count in lacking.items() if count}
 
     def vectors_of(self, texts: Collection[int]) -> dict[int, bytes]:
         """The vectors of texts that have one, by the texts' hashes."""
@@ -274,10 +270,10 @@ class Field:
         units["doc"] = np.repeat([row.document for row in rows], sizes)
         units["n"] = np.repeat([part.first_unit for part in parts], sizes) + within
         runs = [units[end - size : end] for size, end in zip(sizes.tolist(), ends.tolist(), strict=True)]
-        number = lambda speaker: self.speakers.setdefault(speaker, len(self.speakers))  # noqa: E731
         for part, run in zip(parts, runs, strict=True):
             if part.speakers:
-                run["speaker"] = np.array([0, *map(number, part.speakers)])[run["speaker"]]
+                numbers = [self.speakers.setdefault(speaker, len(self.speakers)) for speaker in part.speakers]
+                run["speaker"] = np.array([0, *numbers])[run["speaker"]]
         places = np.frombuffer(b"".join(part.places for part in parts), dtype="<u4").reshape(-1, 3)
         each = [len(part.places) // 12 for part in parts]
         if ((places[:, 2] >> 8) >= np.repeat(sizes, each)).any():
@@ -397,19 +393,18 @@ class FieldView:
 
     def rows(self, positions: Sequence[int]) -> list[ShownUnit | None]:
         """The units as they are shown; None for one that was dropped since this view was made."""
-        rows = self.sight.rows[np.asarray(positions, dtype=np.int64)]
+        rows, found = self.sight.rows[np.asarray(positions, dtype=np.int64)], list[ShownUnit | None]()
         parts = self.shown({key >> SHIFT for key in rows["key"].tolist()})
-        return [_shown(row, parts.get(int(row["key"]) >> SHIFT)) for row in rows]
-
-
-def _shown(row: Any, part: ShownPart | None) -> ShownUnit | None:
-    if part is None:
-        return None
-    line, text, _, tags = json.loads(part.said)
-    lines = text.split("\n")[int(row["start"]) - line : int(row["end"]) - line + 1]
-    own_tags = tags[int(row["key"]) & ((1 << SHIFT) - 1)]
-    text = "\n".join(line.rstrip("\r") for line in lines)
-    return ShownUnit(text, f"{part.digest[:12]}:{row['n']}", tuple(own_tags.split()))
+        for row in rows:
+            if (part := parts.get(int(row["key"]) >> SHIFT)) is None:
+                found.append(None)
+                continue
+            line, text, _, tags = json.loads(part.said)
+            lines = text.split("\n")[int(row["start"]) - line : int(row["end"]) - line + 1]
+            own_tags = tags[int(row["key"]) & ((1 << SHIFT) - 1)]
+            text = "\n".join(line.rstrip("\r") for line in lines)
+            found.append(ShownUnit(text, f"{part.digest[:12]}:{row['n']}", tuple(own_tags.split())))
+        return found
 
 
 _NOWHERE: Final[Posting] = (np.zeros(0, dtype=np.int64), np.zeros(0))

@@ -152,8 +152,17 @@ class _Names:
         self._decide(asked)
 
     def _take(self, one: Text) -> None:
-        owner, among_people = self._page(one) if one.part != "log" else "", False
-        for number, line in _prose(one.text):
+        owner, among_people = "", False
+        if one.part != "log":
+            stem = _stem(one.path).replace("-", " ").replace("_", " ").strip()
+            owner = key_of(stem)
+            if not owner or owner in self.pages:
+                owner = stem = one.path
+            self.pages[owner], self.called[owner] = (one.path, one.part), stem
+        for number, whole in without_code(one.text, nested=True):
+            if is_litter(whole) and not heading_of(whole):
+                continue
+            line = whole[:_LINE].rstrip()
             heading = heading_of(line)
             self.known.update(self._named(name) for name in entities_in(line)[:_NAMES])
             self.people.update(self._named(match[1].replace("_", " ").strip(" .-")) for match in _AT.finditer(line))
@@ -166,14 +175,6 @@ class _Names:
                 self._hear(text, among_people)
             mention = Mention(path=one.path, line=number, text=text, day=one.day)
             self.lines.append(_Said(mention, owner, bool(heading)))
-
-    def _page(self, one: Text) -> str:
-        stem = _stem(one.path).replace("-", " ").replace("_", " ").strip()
-        key = key_of(stem)
-        if not key or key in self.pages:
-            key, stem = one.path, one.path
-        self.pages[key], self.called[key] = (one.path, one.part), stem
-        return key
 
     def _hear(self, text: str, among_people: bool) -> None:
         """The capitalised words of a line. What begins a sentence is large for that alone, perhaps: it counts apart."""
@@ -296,13 +297,6 @@ def _words(text: str) -> list[str]:
 def _whole(names: list[str]) -> list[str]:
     """_Names without those that are a part of another one: of `Ana` and `Ana Ruiz` on one line the longer."""
     return [name for name in names if not any(name != other and f" {name} " in f" {other} " for other in names)]
-
-
-def _prose(text: str) -> Iterator[tuple[int, str]]:
-    """The lines outside code, as far as they are looked at, with their numbers."""
-    for number, line in without_code(text, nested=True):
-        if heading_of(line) or not is_litter(line):
-            yield number, line[:_LINE].rstrip()
 
 
 # -- one name ------------------------------------------------------------------------------------------------------------

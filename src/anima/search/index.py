@@ -14,6 +14,7 @@ import json
 import threading
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import date
 from typing import Final, NamedTuple
@@ -74,12 +75,10 @@ class Index:
 
     def known(self) -> dict[str, str]:
         """The digest of every document in the index, by path."""
-        try:
+        with self._reading():
             self._begin()
             return self._tables.known()
-        except IndexDown as down:
-            self._cannot_read(down)
-            return {}
+        return {}
 
     def put(self, documents: Iterable[DocumentIn], *, complete: bool = False) -> PutReport:
         """Takes documents in, each in place of what stood at its path. Seen by the next `look`.
@@ -126,23 +125,17 @@ class Index:
                 postings={word: field.posting(word) for word in dict.fromkeys(words)},
             )
 
-    def incomplete(self) -> tuple[int, list[str]]:
-        """How many units have no vector, though there is an embedder, and the paths of their documents."""
-        with self._mutex:
-            try:
-                field = self._refreshed()
-            except IndexDown:
-                return 0, []
-            return (field.missing, field.incomplete()) if self._embedder is not None else (0, [])
+    def incomplete(self) -> dict[str, int]:
+        """How many units have no vector, though there is an embedder, by the paths of their documents."""
+        with self._mutex, suppress(IndexDown):
+            return self._refreshed().incomplete() if self._embedder is not None else {}
+        return {}
 
     def held(self) -> tuple[Field, Mark]:
         """All that is held, brought up to date, and of when it is; nothing where nothing can be read."""
-        with self._mutex:
-            try:
-                return self._refreshed(), self._mark
-            except IndexDown as down:
-                self._cannot_read(down)
-                return Field(), Mark()
+        with self._mutex, self._reading():
+            return self._refreshed(), self._mark
+        return Field(), Mark()
 
     def notes(self) -> tuple[str, ...]:
         """What a person should know: rebuilt after damage, vectors missing, and so on. Each is said once."""
@@ -190,14 +183,17 @@ class Index:
         self._mark = changes.mark
 
     def _shown(self, parts: Iterable[int]) -> dict[int, ShownPart]:
-        try:
+        with self._reading():
             return self._tables.shown(sorted(parts))
-        except IndexDown as down:
-            self._cannot_read(down)
-            return {}
+        return {}
 
-    def _cannot_read(self, down: IndexDown) -> None:
-        self._note(f"the index cannot be read ({down}); search has nothing to look at")
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        """Passes over what cannot be read, and notes it."""
+        try:
+            yield
+        except IndexDown as down:
+            self._note(f"the index cannot be read ({down}); search has nothing to look at")
 
     def _note(self, text: str) -> None:
         with self._mutex:
@@ -239,7 +235,7 @@ class Index:
             field = self._refreshed()
             held = [(document, *field.parts_of(document.path)) for document in documents]
             epoch, with_vectors = self._mark.epoch, complete and self._embeds
-        made = [_prepare(*each, with_vectors=with_vectors) for each in held]
+        made = [_prepare(*each, with_vectors) for each in held]
         if self._embeds:
             wanted = {key for one in made for part in one.parts for key, _ in part.texts} - vectors.keys()
             with self._mutex:
@@ -296,11 +292,11 @@ class _PreparedPart(NamedTuple):
         return NewPart(self.packed._replace(units=units.tobytes()).pack(), rows, self.said)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Prepared:
+class _Prepared(NamedTuple):
     """A document ready to be written: the parts that stay as they are held, and those that come after them."""
 
     document: DocumentIn
+    row: DocumentRow
     held: list[HeldPart]
     kept: list[HeldPart]
     parts: list[_PreparedPart]
@@ -310,34 +306,23 @@ class _Prepared:
         return sum(part.units for part in self.kept) + sum(len(part.texts) for part in self.parts)
 
     def writing(self, vectors: dict[int, bytes]) -> Writing:
-        document = self.document
-        return Writing(
-            row=DocumentRow(0, document.path, document.kind, document.layer, _day(document)),
-            digest=document.digest,
-            before=tuple(part.id for part in self.held),
-            kept=len(self.kept),
-            parts=tuple(part.finished(vectors) for part in self.parts),
-        )
+        before, parts = tuple(part.id for part in self.held), tuple(part.finished(vectors) for part in self.parts)
+        return Writing(row=self.row, digest=self.document.digest, before=before, kept=len(self.kept), parts=parts)
 
 
-def _day(document: DocumentIn) -> int:
-    return document.date.toordinal() if document.date else 0
-
-
-def _prepare(document: DocumentIn, row: DocumentRow | None, held: list[HeldPart], *, with_vectors: bool) -> _Prepared:
+def _prepare(document: DocumentIn, held_as: DocumentRow | None, held: list[HeldPart], with_vectors: bool) -> _Prepared:
     """With `with_vectors` a part that lacks one is not kept."""
-    front = front_of(document.text)
-    is_same = row is not None and row[2:] == (document.kind, document.layer, _day(document))
+    front, day = front_of(document.text), document.date.toordinal() if document.date else 0
+    row = DocumentRow(0, document.path, document.kind, document.layer, day)
+    is_same = held_as is not None and held_as[2:] == row[2:]
     kept, at = _still_right(document, held, front, with_vectors) if is_same else ([], 0)
-    if kept and len(kept) == len(held):
-        return _Prepared(document=document, held=held, kept=kept, parts=[])
-    place = held[len(kept)].place if kept else Place(front=front)
-    first = sum(part.units for part in kept)
-    made = []
-    for part in cut_parts(document.text[at:], place):
-        made.append(_counted(document, part, first))
-        first += len(part.units)
-    return _Prepared(document=document, held=held, kept=kept, parts=made)
+    made = list[_PreparedPart]()
+    if not kept or len(kept) < len(held):
+        first = sum(part.units for part in kept)
+        for part in cut_parts(document.text[at:], held[len(kept)].place if kept else Place(front=front)):
+            made.append(_counted(document, part, first))
+            first += len(part.units)
+    return _Prepared(document, row, held, kept, made)
 
 
 def _still_right(

@@ -235,15 +235,12 @@ def _vector(embedder: Embedder | None, query: Query, view: FieldView) -> tuple[N
         return None, [f"{down}; found by words alone"]
     if isinstance(embedder, WordEmbedder):  # drawn towards its rare words: they say what it is about
         raw = query.text.split()[:64]
-        weights = np.array([_rarity(view, word) for word in raw], dtype=np.float32)
+        forms = [[form for form in cut(word) if form in view.postings] for word in raw]
+        rarity = [max((_idf(view.count, len(view.match(form)[0])) for form in each), default=0.0) for each in forms]
+        weights = np.array(rarity, dtype=np.float32)
         vector = _unit(vector + _unit((embedder.word_vectors(raw) * weights[:, None]).sum(axis=0)))
     lacking = "some lines have no vector yet (anima index --backfill makes them) and are found by words alone"
     return vector, [lacking] if view.missing else []
-
-
-def _rarity(view: FieldView, word: str) -> float:
-    forms = [form for form in cut(word) if form in view.postings]
-    return max((_idf(view.count, len(view.match(form)[0])) for form in forms), default=0.0)
 
 
 def _unit(vector: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -255,8 +252,11 @@ def _unit(vector: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def _signals(view: FieldView, query: Query, words: Sequence[str], vector: NDArray[np.float32] | None) -> _Signals:
-    sight, none = view.sight, np.zeros(view.count)
-    spoken = {word: lines for word in words if (lines := _lines_of(view, word)) is not None}
+    sight, none, spoken = view.sight, np.zeros(view.count), dict[str, Floats]()
+    for word in (each for each in words if each in view.speakers):
+        lines = sight.rows["speaker"] == view.speakers[word]
+        if np.count_nonzero(lines) >= max(SPEAKER_LINES, SPEAKER_SHARE * view.count):
+            spoken[word] = lines.astype(np.float64)
     own = [word for word in words if word not in spoken] or list(words)
     unit, window, file = _word_scores(view, words, frozenset(own))
     meaning = view.nearest(vector) if vector is not None else none
@@ -322,15 +322,6 @@ def _around(view: FieldView, places: Ints, counts: Floats) -> tuple[Ints, Floats
     return around, dense[around]
 
 
-def _lines_of(view: FieldView, word: str) -> Floats | None:
-    """1 for each line that a word's bearer speaks; None when it is no speaker's name."""
-    if word not in view.speakers:
-        return None
-    lines = view.sight.rows["speaker"] == view.speakers[word]
-    is_speaker = np.count_nonzero(lines) >= max(SPEAKER_LINES, SPEAKER_SHARE * view.count)
-    return lines.astype(np.float64) if is_speaker else None
-
-
 # Modes
 
 
@@ -361,11 +352,8 @@ def _in_context(view: FieldView, query: Query, signals: _Signals) -> _Scored:
 def _by_weight(view: FieldView, query: Query, signals: _Signals) -> _Scored:
     """0.7 of the cosine and 0.3 of r / (1 + r) for a BM25 score of r; all of the one where the other is missing."""
     meaning = np.clip(signals.meaning, 0.0, 1.0)
-    text = signals.words / (1.0 + signals.words)
-    share = WEIGHTED_MEANING if signals.has_meaning else 0.0
-    if query.legs == "meaning":
-        share = 1.0
-    parts = {"meaning": share * meaning, "words": (1.0 - share) * text}
+    share = 1.0 if query.legs == "meaning" else WEIGHTED_MEANING if signals.has_meaning else 0.0
+    parts = {"meaning": share * meaning, "words": (1.0 - share) * (signals.words / (1.0 + signals.words))}
     return parts["meaning"] + parts["words"], (signals.words > 0) | (meaning > 0), parts
 
 

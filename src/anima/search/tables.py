@@ -31,16 +31,11 @@ T = TypeVar("T")
 FORMAT: Final = 4
 CHECKPOINT_BYTES: Final = 4 << 20
 IN_MEMORY: Final = ":memory:"  # a path at which nothing is kept
-_PRAGMAS: Final = (
-    "busy_timeout = 10000",
-    "trusted_schema = off",
-    "cell_size_check = on",
-    "synchronous = normal",
-    "temp_store = memory",
-    "cache_size = -65536",
-)
-_WAL: Final = ("journal_mode = wal", "wal_autocheckpoint = 0")
-_TRUNCATE: Final = ("journal_mode = truncate", "secure_delete = on")
+_PRAGMAS: Final = """
+    busy_timeout=10000 trusted_schema=off cell_size_check=on synchronous=normal temp_store=memory cache_size=-65536
+""".split()
+_WAL: Final = ("journal_mode=wal", "wal_autocheckpoint=0")
+_TRUNCATE: Final = ("journal_mode=truncate", "secure_delete=on")
 # What a damaged file can bring about, texts that are no text among it; and the codes that say nothing about the file.
 _TROUBLE = (sqlite3.Error, sqlite3.Warning, UnicodeDecodeError, OverflowError, OSError)
 _PASSING = {
@@ -178,25 +173,15 @@ class Tables(Protocol):
 class SqliteFile:
     """A derived database file. Safe to share by threads and processes.
 
-    `schema` are statements; `fill` adds the first rows of a new file. With `wal` readers never wait; without, what is
-    deleted leaves no byte in the file. `again` is what the notes say when the file is begun again, with a place for why.
+    `schema` are statements, the last of which puts the first row in, with `made_for`. With `wal` readers never wait; without,
+    what is deleted leaves no byte in the file. `again` is what the notes say when the file is begun again, with a place for why.
     """
 
-    def __init__(
-        self,
-        path: str,
-        *,
-        lock: str,
-        schema: str,
-        version: int,
-        wal: bool,
-        again: str,
-        fill: Callable[[sqlite3.Connection], object] = lambda db: None,
-    ) -> None:
-        self._path, self._lock_path, self._schema, self._version = path, lock, schema, version
-        self._wal, self._again, self._fill = wal, again, fill
-        self._mutex = threading.RLock()
-        self._depth = 0
+    def __init__(self, path: str, *, lock: str, schema: str, version: int, wal: bool, again: str) -> None:
+        self._path, self._lock_path, self._version, self._wal, self._again = path, lock, version, wal, again
+        *self._schema, self._first = schema.split(";")
+        self._made_for = ""
+        self._mutex, self._depth = threading.RLock(), 0
         self._db: sqlite3.Connection | None = None
         self._file = (0, 0)
         self._notes: list[str] = []
@@ -209,18 +194,16 @@ class SqliteFile:
         """What `work` gives, in one transaction; one that is `writing` is alone among all processes. A damaged file is begun
         again, and `work` done on the new one unless `again` says that this makes no sense. Raises IndexDown."""
         with self._mutex:
-            try:
-                return self._transacted(work, writing)
-            except _TROUBLE as error:
-                if _is_passing(error):
-                    raise IndexDown(_reason(error)) from error
-                self.begin_again(error)
-                if not again:
-                    raise IndexDown(_reason(error)) from error
-            try:
-                return self._transacted(work, writing)
-            except _TROUBLE as error:
-                raise IndexDown(_reason(error)) from error
+            for is_new in (False, True):
+                try:
+                    return self._transacted(work, writing)
+                except _TROUBLE as error:
+                    is_damaged = not is_new and not _is_passing(error)
+                    if is_damaged:
+                        self.begin_again(error)
+                    if not (is_damaged and again):
+                        raise IndexDown(_reason(error)) from error
+            raise AssertionError
 
     def begin_again(self, why: object = "") -> None:
         """Deletes the file, with all that stands beside it, and makes a new one. Raises IndexDown when that cannot be."""
@@ -259,9 +242,9 @@ class SqliteFile:
             except _TROUBLE:
                 self._shut()
 
-    def check(self, look: Callable[[sqlite3.Connection], object] = lambda db: None) -> str:
-        """What is wrong with the file, in a few words, `look` among what is tried; "" when nothing is, when there is no
-        file, and when somebody writes just now. Changes nothing."""
+    def check(self) -> str:
+        """What is wrong with the file, in a few words; "" when nothing is, when there is no file, and when somebody writes
+        just now. Changes nothing."""
         with self._quiet() as is_quiet:
             logged = bool(_identity(self._path + "-wal")[2])
             if not is_quiet or os.path.islink(self._path) or not os.path.isfile(self._path):
@@ -273,10 +256,13 @@ class SqliteFile:
                 with closing(sqlite3.connect(f"file:{quote(self._path)}?{how}", uri=True, timeout=1.0)) as db:
                     self._is_new(db)
                     said = db.execute("pragma quick_check(1)").fetchone()[0]
-                    look(db)
+                    self._look(db)
             except _TROUBLE as error:
                 return "" if _is_passing(error) else str(error)
             return "" if said == "ok" else str(said).splitlines()[-1]
+
+    def _look(self, db: sqlite3.Connection) -> None:
+        """Raises DatabaseError for rows that are not what was put in."""
 
     # -- transactions ---------------------------------------------------------------------------------------------------
 
@@ -340,10 +326,9 @@ class SqliteFile:
             for pragma in (*_PRAGMAS, *(_WAL if self._wal else _TRUNCATE)):
                 self._db.execute(f"pragma {pragma}")
             if self._is_new(self._db):
-                self._db.execute("begin immediate")
-                for statement in self._schema.split(";"):
+                for statement in ("begin immediate", *self._schema):
                     self._db.execute(statement)
-                self._fill(self._db)
+                self._db.execute(self._first, {"made_for": self._made_for})
                 self._db.execute(f"pragma user_version = {self._version}")
                 self._db.execute("commit")
         return self._db
@@ -370,7 +355,7 @@ class SqliteFile:
         version, held = db.execute("pragma user_version").fetchone()[0], _schema_in(db)
         if version == 0 and not held:
             return True
-        if version != self._version or held != _schema_of(self._schema):
+        if version != self._version or held != _schema_of(*self._schema):
             raise sqlite3.DatabaseError("it was made by another version")
         return False
 
@@ -381,10 +366,10 @@ class SqliteFile:
 
 
 @cache
-def _schema_of(statements: str) -> list[tuple[str, ...]]:
+def _schema_of(*statements: str) -> list[tuple[str, ...]]:
     """What SQLite itself makes of these statements."""
     with closing(sqlite3.connect(":memory:")) as db:
-        for statement in statements.split(";"):
+        for statement in statements:
             db.execute(statement)
         return _schema_in(db)
 
@@ -423,7 +408,8 @@ create table document(
 create table part(
     id integer primary key autoincrement, document integer not null, sum integer not null, packed blob not null,
     vectors blob not null, said_sum integer not null, said text not null);
-create index part_document on part(document)
+create index part_document on part(document);
+insert into made values(hex(randomblob(8)), :made_for, 0)
 """
 _NEW_DOCUMENTS = "select id, path, kind, layer, day from document where id > ? order by id"
 _NEW_PARTS = "select id, document, packed, vectors, sum from part where id > ? order by id"
@@ -435,37 +421,23 @@ _PUT_PART = "insert into part(document, sum, packed, vectors, said_sum, said) va
 _NEXT = "update made set generation = generation + 1"
 
 
-class SqliteTables:
+class SqliteTables(SqliteFile):
     """`Tables` in one file. Each part carries sums of its own, since SQLite has none and would not notice a changed byte."""
 
     def __init__(self, path: str, *, lock: str) -> None:
-        self._made_for = ""
-        self._file = SqliteFile(
-            path,
-            lock=lock,
-            schema=_SCHEMA,
-            version=FORMAT,
-            wal=True,
-            again="the index was damaged ({}) and is begun again from the documents",
-            fill=lambda db: db.execute("insert into made values(hex(randomblob(8)), ?, 0)", (self._made_for,)),
-        )
-        self.notes, self.close = self._file.notes, self._file.close
-
-    @property
-    def exists(self) -> bool:
-        return self._file.exists
+        again = "the index was damaged ({}) and is begun again from the documents"
+        super().__init__(path, lock=lock, schema=_SCHEMA, version=FORMAT, wal=True, again=again)
 
     def begin(self, made_for: str, *, anew: bool = False) -> None:
         self._made_for = made_for
         if anew:
-            self._file.begin_again()
-        held = self._file.run(lambda db: db.execute("select made_for from made").fetchone())
-        if held != (made_for,):
-            self._file.note("the index is being rebuilt for another model or cutting")
-            self._file.begin_again()
+            self.begin_again()
+        if self.run(lambda db: db.execute("select made_for from made").fetchone()) != (made_for,):
+            self.note("the index is being rebuilt for another model or cutting")
+            self.begin_again()
 
     def known(self) -> dict[str, str]:
-        return self._file.run(lambda db: dict(db.execute("select path, digest from document order by path")))
+        return self.run(lambda db: dict(db.execute("select path, digest from document order by path")))
 
     def since(self, mark: Mark, made: Callable[..., Any] = PartRow) -> Changes:
         def read(db: sqlite3.Connection) -> Changes:
@@ -476,12 +448,11 @@ class SqliteTables:
             documents = [DocumentRow(*row) for row in db.execute(_NEW_DOCUMENTS, (document,))]
             parts = [made(*_sound(row, 2)) for row in db.execute(_NEW_PARTS, (part,))]
             alive = dict(db.execute("select id, document from part"))
-            now = Mark(
-                epoch, made_for, generation, max((part, *alive)), max((document, *(row.id for row in documents)))
-            )
+            seen = max((part, *alive)), max((document, *(row.id for row in documents)))
+            now = Mark(epoch, made_for, generation, *seen)
             return Changes(mark=now, alive=alive, documents=documents, parts=parts)
 
-        return self._file.run(read)
+        return self.run(read)
 
     def put(self, epoch: str, documents: Sequence[Writing]) -> list[str]:
         def write(db: sqlite3.Connection) -> list[str]:
@@ -493,7 +464,7 @@ class SqliteTables:
                 db.execute(_NEXT)
             return refused
 
-        return self._file.run(write, writing=True)
+        return self.run(write, writing=True)
 
     def drop(self, paths: Collection[str]) -> int:
         def write(db: sqlite3.Connection) -> int:
@@ -502,25 +473,20 @@ class SqliteTables:
                 db.execute(_NEXT)
             return gone
 
-        return self._file.run(write, writing=True) if paths else 0
+        return self.run(write, writing=True) if paths else 0
 
     def shown(self, parts: Collection[int]) -> dict[int, ShownPart]:
         def read(db: sqlite3.Connection) -> dict[int, ShownPart]:
             rows = {key: db.execute(_SHOWN, (key,)).fetchone() for key in parts}
             return {key: ShownPart(*_sound(row, 1)) for key, row in rows.items() if row is not None}
 
-        return self._file.run(read)
+        return self.run(read)
 
-    def check(self) -> str:
-        """What is wrong with the file, in a few words; "" when nothing is. Changes nothing."""
-
-        def look(db: sqlite3.Connection) -> None:
-            for row in db.execute(_NEW_PARTS, (0,)):
-                _sound(row, 2)
-            for (key,) in db.execute("select id from part").fetchall():
-                _sound(db.execute(_SHOWN, (key,)).fetchone(), 1)
-
-        return self._file.check(look)
+    def _look(self, db: sqlite3.Connection) -> None:
+        for row in db.execute(_NEW_PARTS, (0,)):
+            _sound(row, 2)
+        for (key,) in db.execute("select id from part").fetchall():
+            _sound(db.execute(_SHOWN, (key,)).fetchone(), 1)
 
 
 def _parts_of(db: sqlite3.Connection, path: str) -> list[int]:

@@ -69,7 +69,8 @@ create table turn(
     source text not null);
 create index turn_session on turn(session, id);
 create table spoken(id integer primary key, text text not null);
-create virtual table words using fts5(text, content='', detail=none, columnsize=0, tokenize="ascii tokenchars '_#'")
+create virtual table words using fts5(text, content='', detail=none, columnsize=0, tokenize="ascii tokenchars '_#'");
+insert into made values(hex(randomblob(8)))
 """
 _LISTED = "name, summary, updated, started, entries, bytes, lines, agent, source, scope, sender, layer, persona, parent, closed"
 _SEEN = """
@@ -180,7 +181,6 @@ class TranscriptIndex:
                 version=zlib.crc32(f"{FORMAT} {CUTTING}".encode()) & 0x7FFFFFFF,
                 wal=False,
                 again="the index of transcripts was damaged ({}) and is made again",
-                fill=lambda db: db.execute("insert into made values(hex(randomblob(8)))"),
             )
             for place in (path, IN_MEMORY)
         )
