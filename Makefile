@@ -9,9 +9,9 @@ HOME_DIR ?= home
 help:          ## what there is to make
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
 
-up: $(VENV)/.installed  ## a home in ./home (made if missing; HOME_DIR=~/aria for another place), served until Ctrl-C
+up: $(VENV)/.installed  ## a home in ./home (made if missing; HOME_DIR=~/aria for another place, PORT=8080 for another port), served until Ctrl-C
 	@echo "In another terminal, source $(VENV)/bin/activate makes anima a command there."
-	$(VENV)/bin/anima up $(HOME_DIR) --name Aria
+	$(VENV)/bin/anima up $(HOME_DIR) --name Aria $(if $(PORT),--port $(PORT))
 
 # On a busy machine a browser or a killed process may be slower than a test waits for. A few that failed beside all the
 # others are run once more, one after another: what fails then too is broken. More than ten are broken at once.

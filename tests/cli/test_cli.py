@@ -210,7 +210,7 @@ def test_up_without_a_path_makes_the_users_own_home_which_is_then_found(
     with brought_up("--name", "Aria") as told:
         assert told["home"] == str(tmp_path / "data" / "anima" / "home") and told["url"].startswith("http://127.0.0.1:")
     said = cli("identity", "--json")
-    assert said.json["name"]["value"] == "Aria" and f"this is {told['home']} (in use)" in said.err
+    assert said.json["name"]["value"] == "Aria" and not said.err
 
 
 def test_up_leaves_a_folder_of_another_dialect_as_it_is(cli: Cli, example: Callable[[str], Path]) -> None:
@@ -464,8 +464,12 @@ def test_the_home_is_the_option_then_the_variable_then_the_nearest_then_the_one_
         said = cli("identity", "--json", *arguments)
         return said.json["name"]["value"] + (", told" if said.err.startswith("anima: this is ") else "")
 
-    assert found() == "own, told"
+    assert found() == "own"
     assert cli("use", tmp_path / "used").out == cli("use").out == f"in use: {tmp_path}/used\n"
+    assert found() == "used"
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "theirs" / "SOUL.md").write_text("# Of another system\n", encoding="utf-8")
+    monkeypatch.chdir(tmp_path / "theirs")
     assert found() == "used, told"
     (tmp_path / "near" / "notes" / "deep").mkdir(parents=True)
     monkeypatch.chdir(tmp_path / "near" / "notes" / "deep")
@@ -1014,6 +1018,47 @@ def test_long_lists_break_no_word_and_end_with_a_tally(cli: Cli, aria: Path, mon
     assert all(re.match(r"[0-9a-f]{8}  \d{4}-\d\d-\d\d \d\d:\d\d  \w+ ", line) for line in rows) and len(rows) == 20
     assert "noted for your review" in rows[0] and "unreviewed/" not in "".join(lines)
     assert cli("review", "--list", "--home", aria).out.splitlines()[-2] == "0 changes and 1 noted line."
+
+
+def test_history_shows_the_line_that_changed_and_what_an_undo_undid(
+    cli: Cli, aria: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "160")
+    cli("remember", "Ana has a boat", "--reason", "she said so", "--home", aria)
+    [undone] = cli("undo", "--home", aria, "--json").json["receipts"]
+    cli("undo", undone["change"], "--home", aria)
+    lines = cli("history", "MEMORY.md", "--home", aria).out.splitlines()
+
+    assert [line.split("MEMORY.md: ")[1].rstrip() for line in lines[1:4]] == [
+        "brought back “Ana has a boat”",
+        "took out “Ana has a boat”",
+        "Ana has a boat",
+    ]
+    assert cli("history", "MEMORY.md", "--home", aria, "--json").json[2]["reason"] == "she said so"
+
+
+def test_a_dry_run_of_forgetting_ends_with_what_it_changed(cli: Cli, aria: Path) -> None:
+    cli("remember", "Luis is allergic to walnuts", "--home", aria)
+
+    assert cli("forget", "walnuts", "--dry-run", "--home", aria).out.endswith("walnuts\nNothing was changed.\n")
+    assert cli("forget", "almonds", "--dry-run", "--home", aria).out == "Nothing holds it.\nNothing was changed.\n"
+
+
+def test_a_host_may_be_named_by_how_it_begins_where_only_one_begins_so(cli: Cli, aria: Path) -> None:
+    assert cli("connect", "claude", "--dry-run", "--home", aria, "--json").json["host"] == "claude-code"
+    several = cli("connect", "c", "--dry-run", "--home", aria)
+    assert several.code == 2 and "there is no host 'c'; there are claude-code" in several.err
+
+
+def test_make_up_takes_a_port() -> None:
+    checkout = Path(__file__).parents[2]
+
+    def would_run(*given: str) -> str:
+        return subprocess.run(
+            ["make", "-n", "up", *given], cwd=checkout, capture_output=True, text=True, check=True
+        ).stdout
+
+    assert "anima up home --name Aria --port 8080\n" in would_run("PORT=8080") and "--port" not in would_run()
 
 
 def test_at_a_terminal_the_owner_needs_no_word_for_it(aria: Path) -> None:

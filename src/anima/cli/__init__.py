@@ -113,7 +113,12 @@ def main() -> None:
     code = run(sys.argv[1:])
     if code == INTERRUPTED:
         whisper("stopped; nothing is half done")
-    _leave(code)
+    try:
+        sys.stdout.flush()
+    except OSError as error:  # a pipe whose reader is gone is not worth a word; a disk that is full is
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = code if isinstance(error, BrokenPipeError) else _failed(error, as_json=False)
+    sys.exit(code)
 
 
 def run(arguments: Sequence[str]) -> int:
@@ -135,15 +140,16 @@ def run(arguments: Sequence[str]) -> int:
         if isinstance(ended.__context__, BrokenPipeError):  # what rich makes of a reader who has gone
             return 0
         raise
-    except HomeError as error:
+    except (HomeError, click.UsageError, OSError) as error:
         return _failed(error, as_json)
-    except click.UsageError as error:
-        return _failed(_misused(error), as_json)
-    except OSError as error:
-        return _failed(_lower(error), as_json)
 
 
-def _failed(error: HomeError, as_json: bool) -> int:
+def _failed(error: HomeError | click.UsageError | OSError, as_json: bool) -> int:
+    """Says what went wrong as an error of ours, and gives the exit code."""
+    if isinstance(error, click.UsageError):
+        error = _misused(error)
+    elif isinstance(error, OSError):
+        error = Damaged(f"the system says: {error.strerror or error}")
     complain(error, as_json=as_json)
     return exit_code(error)
 
@@ -156,18 +162,3 @@ def _misused(error: click.UsageError) -> BadArguments:
         if error.ctx and error.ctx.parent is None:
             return BadArguments(said, hint="options come after the command, such as anima status --home PATH")
     return BadArguments(said, hint=f"{error.ctx.command_path if error.ctx else 'anima'} --help")
-
-
-def _leave(code: int) -> None:
-    """Exits; a pipe whose reader is gone is no error and not worth a word, a disk that is full is both."""
-    try:
-        sys.stdout.flush()
-    except OSError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        if not isinstance(error, BrokenPipeError):
-            code = _failed(_lower(error), as_json=False)
-    sys.exit(code)
-
-
-def _lower(error: OSError) -> Damaged:
-    return Damaged(f"the system says: {error.strerror or error}")

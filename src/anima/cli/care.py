@@ -69,9 +69,8 @@ def forget(home: Home, text: str | None, dry_run: bool, yes: bool, json: bool, *
     found = home.forget(text=text, **asked, dry_run=True)
     if not json:
         _show_forgetting(found)
-    if not dry_run and not (found.touched or found.left or yes):
-        dry_run = True  # nothing is there to be asked about
-    if not dry_run:
+    is_over = dry_run or not (found.touched or found.left or yes)  # or nothing is there to be asked about
+    if not is_over:
         if not yes:
             need_person(
                 "forgetting needs a person at a terminal, or --yes; nothing was forgotten",
@@ -80,8 +79,10 @@ def forget(home: Home, text: str | None, dry_run: bool, yes: bool, json: bool, *
             purged = " History cannot bring back what is purged." if found.purge else ""
             click.confirm(f"Forget {counted(sum(found.counts.values()), 'thing')}?{purged}", abort=True, err=True)
         found = home.forget(text=text, **asked)
-    value = {**plain(found), "counts": found.counts}
-    return Reply(value, lambda: None if dry_run else _show_forgotten(found), 1 if found.done and found.left else 0)
+    value, code = {**plain(found), "counts": found.counts}, 1 if found.done and found.left else 0
+    if is_over:
+        return Reply(value, "Nothing was changed." if dry_run else (), code)
+    return Reply(value, lambda: _show_forgotten(found), code)
 
 
 def _show_forgetting(found: Forgetting) -> None:

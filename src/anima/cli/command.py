@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from anima.home import Home
 
 OWN_MARK = "anima.toml"  # what a home of ours has
+_AN_AGENTS = ("SOUL.md", "IDENTITY.md", "MEMORY.md")  # what an agent's folder has, of whatever system
 SHIELD = "\0"  # no argument of a program can hold it
 _INERT = re.compile(r"[\w@%+=:,./][\w@%+=:,./-]*")  # a name in which a shell reads no command; others choose names, too
 
@@ -377,7 +378,8 @@ def home_path(given: str | None, *, may_be_missing: bool = False) -> str | Path:
     from anima.home.folders import default_path, in_use
 
     if (used := in_use()) is not None:
-        whisper(f"anima: this is {flat(str(used))} (in use)")
+        if not used.is_dir() or any(map(os.path.isfile, _AN_AGENTS)):
+            whisper(f"anima: this is {flat(str(used))} (in use)")
         return used
     if may_be_missing:
         return default_path()

@@ -66,7 +66,8 @@ def connect(
         found = [contact_of(spool_of(home, each.name), each) for each in HOSTS.values()]
         lines = [f"{stands.host:<12} {stands.said}" for stands in found]
         return Reply([plain(stands) | {"said": stands.said} for stands in found], lines)
-    chosen = host_of(host)
+    begun = [name for name in HOSTS if name.startswith(host)]  # `claude` is claude-code
+    chosen = host_of(begun[0] if len(begun) == 1 else host)
     if not remove:
         need_trust(home, may_ask=not json and not dry_run)
     connecting = connecting_of(home, chosen)

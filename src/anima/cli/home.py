@@ -22,6 +22,7 @@ from anima.cli.command import (
     flag,
     home_path,
     is_owner,
+    listed_as,
     need_trust,
     open_home,
     option,
@@ -36,6 +37,7 @@ from anima.cli.show import (
     counted,
     flat,
     inert,
+    picked,
     plain,
     say,
     show_notes,
@@ -103,16 +105,7 @@ No home here, and none in use.
     option("--home", metavar="PATH", help="The same as PATH."),
     opens=False,
 )
-def init(
-    path: str | None,
-    name: str,
-    emoji: str | None,
-    dialect: str | None,
-    again: bool,
-    yes: bool,
-    home: str | None,
-    as_owner: bool,
-) -> Reply:
+def init(path: str | None, dialect: str | None, yes: bool, home: str | None, as_owner: bool, **asked: Any) -> Reply:
     """Make a home: core files from templates, for your eyes alone. Nothing that exists is touched.
 
     \b
@@ -133,8 +126,7 @@ def init(
                 _ask_among(place)
     except NoSuchHome:
         before = set()
-    settings = {"dialect": dialect} if dialect else None
-    with Home.create(place, name=name, emoji=emoji, again=again, settings=settings) as made:
+    with Home.create(place, settings={"dialect": dialect} if dialect else None, **asked) as made:
         root, spoken, who, files = made.name, made.dialect, made.identity.resolved(), [e.path for e in made.list_all()]
     new = [file for file in files if file not in before]
     sign = f" {flat(who.emoji.value)}" if who.emoji else ""
@@ -225,7 +217,12 @@ def open_(path: str | None, dialect: str | None, home: str | None) -> Reply:
             say("not trusted: its anima.toml can only make things stricter (see anima trust-home)")
         drawn = table("file", *map(str, prompts), right=tuple(map(str, prompts)))
         for path in dict.fromkeys(line.path or line.role for prompt in prompts.values() for line in prompt.manifest):
-            cells = [_share(prompt, path) for prompt in prompts.values()]
+            cells = []
+            for prompt in prompts.values():
+                line = next((line for line in prompt.manifest if (line.path or line.role) == path), None)
+                told = line.status if line is not None and line.status != "hidden" else "–"
+                is_shown = line is not None and line.chars_shown and told in ("shown", "cut")
+                cells.append(f"{line.chars_shown:,}" if line and is_shown else told)
             if set(cells) != {"–"}:
                 drawn.add_row(flat(path), *cells)
         drawn.add_row("all", *[f"{len(prompt.text):,}" for prompt in prompts.values()], style="bold")
@@ -234,13 +231,6 @@ def open_(path: str | None, dialect: str | None, home: str | None) -> Reply:
             say(flat(warning))
 
     return Reply(value | {"scopes": scopes}, show)
-
-
-def _share(prompt: Prompt, path: str) -> str:
-    line = next((line for line in prompt.manifest if (line.path or line.role) == path), None)
-    if line is None or line.status == "hidden":
-        return "–"
-    return f"{line.chars_shown:,}" if line.chars_shown and line.status in ("shown", "cut") else str(line.status)
 
 
 @command(
@@ -369,14 +359,7 @@ _STYLES = {"cut": "yellow", "dropped": "red", "missing": "dim", "hidden": "dim",
     "agent home set",
 )
 def prompt(
-    home: Home,
-    scope: str,
-    sender: str | None,
-    explain: bool,
-    part: str,
-    model: str | None,
-    channel: str | None,
-    session: str | None,
+    home: Home, explain: bool, part: str, model: str | None, channel: str | None, session: str | None, **who: Any
 ) -> Reply:
     """Print the exact system prompt for whoever is listening.
 
@@ -393,17 +376,14 @@ def prompt(
     if not sys.stdout.isatty():
         need_trust(home)
     if session is None:
-        made = home.prompt(scope=scope, sender=sender, runtime=Runtime(model=model, channel=channel))
+        made = home.prompt(**who, runtime=Runtime(model=model, channel=channel))
     else:  # what a model is told when a conversation goes on: what `chat` and `say` send, byte for byte
         from anima.agent.models import Models
-        from anima.cli.command import listed_as
 
         named = listed_as(home.sessions.list(), session).id
         resumed = home.resume(named, model=model or Models.of(home).choice().name)
         resumed.leave()
         made = resumed.prompt
-    fields = ("text", "stable", "volatile", "manifest", "scope", "dialect", "persona", "notes")
-    value = {name: getattr(made, name) for name in fields}
 
     def show() -> None:
         if explain:
@@ -412,7 +392,7 @@ def prompt(
         say(inert(text) if sys.stdout.isatty() else text)
         return show_notes(map(flat, made.notes))
 
-    return Reply(value, show)
+    return Reply(picked(made, "text stable volatile manifest scope dialect persona notes"), show)
 
 
 def show_manifest(made: Prompt) -> None:
@@ -461,27 +441,22 @@ def identity(home: Home, worn: bool, limit: int) -> Reply:
         return Reply(rows, list(map(flat, told)) or "No conversation was recorded yet, so no soul was worn in one.")
     who, avatar = home.identity.resolved(), home.identity.avatar()
     known = {name: getattr(who, name) for name in ("name", "creature", "vibe", "theme", "emoji")}
-    value = {name: {"value": field.value, "source": field.source} for name, field in known.items() if field}
+    value = {name: picked(field, "value source") for name, field in known.items() if field}
     lines = [f"{name:9} {flat(field.value)}  ({flat(field.source)})" for name, field in known.items() if field]
     why = f", {flat(avatar.reason)}" if avatar.reason else ""
     lines.append(f"avatar    {flat(avatar.source or '–')}  ({avatar.kind}{why})")
-    value["avatar"] = {"kind": avatar.kind, "source": avatar.source, "reason": avatar.reason}
-    soul, rest = _soul(home)
-    return Reply({**value, "soul": soul}, [*lines, *rest])
-
-
-def _soul(home: Home) -> tuple[dict[str, Any], list[str]]:
-    """Which soul is worn now, and when the alternate one is."""
     rule, decision, present = home.config.persona, home.identity.persona(), home.exists(home.config.persona.file)
-    value = {"file": decision.file, "worn": decision.worn, "why": decision.why, "at": rule.at}
-    value |= {"duration": rule.duration, "chance": rule.chance, "alternate": rule.file, "present": present}
+    soul = picked(decision, "file worn why") | picked(rule, "at duration chance")
     times = [f"from {rule.at} for {rule.duration} each day"] if rule.at else []
     times += [f"by chance {rule.chance * 100:g} % of the time"] if rule.chance else []
     when = " and ".join(times) or "never (neither persona.at nor persona.chance is set)"
-    return value, [
-        f"soul      {flat(decision.file)}  (worn now, at {home.site.now():%H:%M})",
-        f"          {flat(rule.file)}{'' if present else ' (there is no such file)'}: {when}",
-    ]
+    lines.append(f"soul      {flat(decision.file)}  (worn now, at {home.site.now():%H:%M})")
+    lines.append(f"          {flat(rule.file)}{'' if present else ' (there is no such file)'}: {when}")
+    about = {
+        "avatar": picked(avatar, "kind source reason"),
+        "soul": soul | {"alternate": rule.file, "present": present},
+    }
+    return Reply(value | about, lines)
 
 
 @command(

@@ -6,13 +6,14 @@ with `--fast`, it asks nothing. Completion is made from the commands themselves.
 
 from __future__ import annotations
 
+import json as json_text
 import os
+import shlex
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from contextlib import chdir, redirect_stderr, redirect_stdout
 from io import StringIO
-from typing import Any
 
 import click
 
@@ -71,52 +72,32 @@ def _lived() -> Iterator[tuple[int, str, str, str]]:
     with tempfile.TemporaryDirectory(prefix="anima-tour-") as folder:
         names = {"noted": "", "found": ""}
         for number, (text, line) in enumerate(_TOUR, 1):
-            with _living_in(folder):
-                shown = line.format(**names)
-                said = _printed(shown)
-                if line.startswith("call"):
-                    names["noted"] = _first("review --json", "noted", "entry")["id"]
-                elif line.startswith("search"):
-                    names["found"] = _first(f"{shown} --json", "hits")["citation"]
+            shown = line.format(**names)
+            said = _printed(shown, folder)
+            if line.startswith("call"):
+                names["noted"] = json_text.loads(_printed("review --json", folder))["noted"][0]["entry"]["id"]
+            elif line.startswith("search"):
+                names["found"] = json_text.loads(_printed(f"{shown} --json", folder))["hits"][0]["citation"]
             yield number, text, shown, said
 
 
-def _first(line: str, *keys: str) -> Any:
-    """The first of what a command lists as JSON."""
-    import json
-
-    found = json.loads(_printed(line))[keys[0]][0]
-    return found[keys[1]] if len(keys) > 1 else found
-
-
-def _printed(line: str) -> str:
-    """What a command prints, as it is run by the owner of this home."""
-    import shlex
-
+def _printed(line: str, folder: str) -> str:
+    """What a command prints, as the owner runs it who has only the home of the tour, and no configuration."""
     from anima.cli import INTERRUPTED, program, run
 
     verb, *rest = shlex.split(line)
     asks = program.get_command(click.Context(program), verb)
     owners = ["--as-owner"] if asks and any(param.name == "as_owner" for param in asks.params) else []
-    out = StringIO()
-    with redirect_stdout(out), redirect_stderr(out):
-        if run([verb, *owners, *rest]) == INTERRUPTED:
-            raise KeyboardInterrupt
-    return out.getvalue()
-
-
-@contextmanager
-def _living_in(folder: str) -> Iterator[None]:
-    """Commands find the home of the tour, and no configuration of the user's."""
-    before, here = dict(os.environ), os.getcwd()
+    out, before = StringIO(), dict(os.environ)
     os.environ.update(ANIMA_HOME=f"{folder}/aria", ANIMA_CONFIG=f"{folder}/config", NO_COLOR="1")
     try:
-        os.chdir(folder)
-        yield
+        with chdir(folder), redirect_stdout(out), redirect_stderr(out):
+            if run([verb, *owners, *rest]) == INTERRUPTED:
+                raise KeyboardInterrupt
     finally:
-        os.chdir(here)
         os.environ.clear()
         os.environ.update(before)
+    return out.getvalue()
 
 
 @command(argument("topic", metavar="COMMAND", default="", help="A command, or all."), "home", opens=False, name="help")

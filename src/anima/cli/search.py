@@ -34,10 +34,12 @@ from anima.cli.show import (
     table,
     whisper,
 )
-from anima.errors import BadArguments
+from anima.errors import BadArguments, HomeError
 
 if TYPE_CHECKING:
-    from anima import Home
+    from anima import Home, Revision
+
+_MARKS = re.compile(r"\A[-*+ ]*(\[\d\d:\d\d\] )?")  # what a line of a list or of a log begins with
 
 
 @command(
@@ -175,7 +177,7 @@ def _show_about(found: Any, name: str, day: date | None) -> None:
     argument("path", default=None, help="One document; default all.", offers=documents),
     option("--limit", type=Number(int, 1, 100_000), default=20, help="How many, newest first."),
 )
-def history(home: Home, path: str | None, limit: int) -> Reply:
+def history(home: Home, path: str | None, limit: int, json: bool) -> Reply:
     """What was changed when and by whom, newest first.
 
     \b
@@ -184,6 +186,7 @@ def history(home: Home, path: str | None, limit: int) -> Reply:
     """
     revisions = home.past.log(path, limit=limit)
     problem = home.past.problem
+    told = [] if json else [_happened(home, each) for each in revisions]
 
     def show() -> None:
         if problem:
@@ -191,17 +194,36 @@ def history(home: Home, path: str | None, limit: int) -> Reply:
         if not revisions:
             return say("Nothing was written yet.")
         drawn = table(*(short := ("revision", "when (UTC)", "who", "change")), "what", whole=short)
-        for each in revisions:
-            when = f"{each.time:%Y-%m-%d %H:%M}"
-            what = each.subject
-            if each.paths and all("unreviewed/" in path for path in each.paths):
-                what = "noted for your review" if each.actor == "agent" else "what was noted was reviewed"
-            drawn.add_row(each.id[:8], when, each.actor, each.batch or "", inert(what))
+        for each, what in zip(revisions, told, strict=True):
+            drawn.add_row(each.id[:8], f"{each.time:%Y-%m-%d %H:%M}", each.actor, each.batch or "", inert(what))
         console().print(drawn)
         more = "; --limit shows more" if len(revisions) == limit else ""
         return say(f"{counted(len(revisions), 'revision')}{more}")
 
     return Reply(revisions, show)
+
+
+def _happened(home: Home, revision: Revision) -> str:
+    """What a revision did, in words: the line that it changed, rather than why; `--json` has the reason."""
+    if revision.paths and all("unreviewed/" in path for path in revision.paths):
+        return "noted for your review" if revision.actor == "agent" else "what was noted was reviewed"
+    verb, about = revision.subject.partition(" ")[0], revision.subject.partition(": ")[0]
+    if verb != "undo" and not (revision.reason and verb in ("write", "note", "approve", "keep")):
+        return revision.subject
+    try:
+        lines = home.past.diff(revision.id).split("\n")
+    except HomeError:  # an earlier revision cannot be read
+        return revision.subject
+    changed: dict[str, list[str]] = {"+": [], "-": []}
+    for line in lines:
+        text = _MARKS.sub("", line[1:].strip())
+        if line[:1] in changed and line[:3] not in ("+++", "---") and text and text[0] != "#":
+            changed[line[0]].append(shortened(text, 60))
+    came, went = changed["+"][:1], changed["-"][:1]
+    if verb != "undo":
+        return f"{about}: {came[0]}" if came else revision.subject
+    told = [*(f"brought back “{line}”" for line in came), *(f"took out “{line}”" for line in went)]
+    return f"{about}: {' and '.join(told)}" if told else about
 
 
 @command(

@@ -207,13 +207,7 @@ def spark(values: list[int], width: int = 60) -> str:
     "home agent",
 )
 def call(
-    home: Home,
-    tool: str | None,
-    arguments: Sequence[str],
-    scope: str,
-    sender: str | None,
-    read: Sequence[str],
-    as_owner: bool,
+    home: Home, tool: str | None, arguments: Sequence[str], read: Sequence[str], as_owner: bool, **who: Any
 ) -> Reply:
     """Call one of the agent's tools, as the agent would, and print what it answers.
 
@@ -225,7 +219,7 @@ def call(
     """
     if not is_owner(as_owner):
         need_trust(home)
-    with home.session(scope=scope, sender=sender, channel="cli" if sender is None else None) as held:
+    with home.session(**who, channel="cli" if who["sender"] is None else None) as held:
         for origin in (*read, *(() if is_owner(as_owner) else (Origin.HOST,))):
             held.taint(origin)
         if tool is not None:

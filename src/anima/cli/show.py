@@ -48,6 +48,11 @@ def plain(value: Any) -> Any:
     return value
 
 
+def picked(value: Any, names: str) -> dict[str, Any]:
+    """Some attributes of a value, by their names with blanks between them."""
+    return {name: getattr(value, name) for name in names.split()}
+
+
 _UNPRINTABLE = re.compile(r"[^\x00-\x7e]")
 
 
@@ -76,10 +81,10 @@ def complain(error: HomeError, *, as_json: bool) -> None:
         whisper(f"       {flat(error.hint)}")
 
 
-def need_person(refusal: str, *, hint: str, rule: str = "terminal") -> None:
+def need_person(refusal: str, *, hint: str) -> None:
     """Raises Refused where nobody sits at a terminal who could be asked."""
     if not sys.stdin.isatty():
-        raise Refused(refusal, rule=rule, hint=hint)
+        raise Refused(refusal, rule="terminal", hint=hint)
 
 
 def one_key(question: str) -> str:
