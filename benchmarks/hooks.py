@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 
 from anima import Home
-from anima.connect.connections import Connecting, host_of
+from anima.connect.connections import Connection, host_of
 from anima.connect.hosts import Wiring
 
 ROUNDS = 15
@@ -52,7 +52,7 @@ def connected(home: Home, folder: Path) -> None:
         env={"CLAUDE_CONFIG_DIR": str(folder / "claude")},
     )
     store = home.site.store
-    host = Connecting(
+    host = Connection(
         wiring,
         host_of("claude-code"),
         identity=store.identity,

@@ -18,7 +18,7 @@ CEILINGS = {
     "agent": 3_350,
     "backup": 2_230,
     "cli": 4_850,
-    "connect": 4_450,
+    "connect": 4_240,
     "dream": 2_740,
     "forget": 910,
     "gate": 2_460,
@@ -57,11 +57,11 @@ def test_no_package_grows(package: str) -> None:
 
 
 def test_the_ceilings_together_are_no_higher_than_the_source_was() -> None:
-    assert WHOLE <= 59_560  # 52,000 is what it should be; rooms, stores and a channel came since
+    assert WHOLE <= 59_350  # 52,000 is what it should be; rooms, stores and a channel came since
 
 
 # What should be there and is not yet: lines, modules and the chain are larger than they should be, and may only fall.
-STILL = {"lines of Python": WHOLE, "lines of the spine": 23_850, "modules": 176, "longest chain of imports": 18}
+STILL = {"lines of Python": WHOLE, "lines of the spine": 23_850, "modules": 174, "longest chain of imports": 18}
 
 
 def test_every_other_figure_is_what_it_should_be() -> None:

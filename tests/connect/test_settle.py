@@ -17,8 +17,7 @@ from anima import Home, Origin, Scope
 from anima.connect import ancestors
 from anima.connect.connections import contact_of, silent_hosts
 from anima.connect.hosts import HOSTS
-from anima.connect.settle import Joining, conversation, spool_of
-from anima.connect.transcripts import is_own, said_in
+from anima.connect.settle import Joining, conversation, is_own, said_in, spool_of
 from connecting import ID, Connected, assistant, called, result, user
 
 SAID = "My sister Inês sings in a choir on Thursdays."

@@ -22,7 +22,7 @@ from anima.agent.chats import Chats
 from anima.agent.conversation import Conversation
 from anima.agent.models import Models
 from anima.agent.rituals import Rituals
-from anima.connect.recall import recalled
+from anima.connect.hook import recalled
 from anima.connect.settle import conversation, spool_of
 from anima.mcp.server import question
 from anima.model import Kind, Origin

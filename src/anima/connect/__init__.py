@@ -18,7 +18,7 @@ import re
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple
 
 MOST = 9_000  # bytes of an answer; Claude Code cuts at 10,000 characters and Codex at 10,000 bytes
@@ -199,7 +199,7 @@ class Spool:
     def put_connection(self, found: Mapping[str, Any] | None) -> None:
         """Keeps that; None: it is connected no more."""
         if found is None:
-            with _gone_is_fine():
+            with suppress(FileNotFoundError):
                 os.unlink(f"{self.folder}.json")
         else:
             write_json(f"{self.folder}.json", found)
@@ -207,13 +207,20 @@ class Spool:
     def add(self, report: Report) -> None:
         """Keeps a report. Raises OSError."""
         os.makedirs(self.folder, mode=0o700, exist_ok=True)
-        while True:
-            fd = os.open(self._file(report.id, "jsonl"), os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        said = {key: value for key, value in report._asdict().items() if value and key not in ("host", "id")}
+        said |= {"at": round(time.time(), 3), "above": ancestors()}
+        path, is_kept = self._file(report.id, "jsonl"), False
+        while not is_kept:
+            fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
             try:
                 fcntl.flock(fd, fcntl.LOCK_EX)
-                if _is_still(fd, self._file(report.id, "jsonl")):
-                    os.write(fd, _line(report, full=os.path.getsize(fd) < MOST_WAITING))
-                    return
+                with suppress(OSError):  # it was taken meanwhile
+                    is_kept = os.path.samefile(path, fd)
+                if is_kept:
+                    full = os.path.getsize(fd) >= MOST_WAITING
+                    told = {key: value for key, value in said.items() if not full or key != "text"}
+                    line = json.dumps(told, ensure_ascii=False, separators=(",", ":"))
+                    os.write(fd, line.encode("utf-8", "replace") + b"\n")
             finally:
                 os.close(fd)
 
@@ -232,7 +239,9 @@ class Spool:
         """The reports of a conversation that wait; they stay until they are `done`, for whoever comes after a crash."""
         held = self._file(id, "taken")
         if not os.path.exists(held):
-            self._take(id, held)
+            with suppress(FileNotFoundError), open(self._file(id, "jsonl"), "rb") as file:
+                fcntl.flock(file, fcntl.LOCK_EX)  # whoever writes into it is done
+                os.rename(file.name, held)
         return _lines(held)
 
     def waiting(self, id: str) -> list[dict[str, Any]]:
@@ -240,19 +249,8 @@ class Spool:
         return _lines(self._file(id, "jsonl")) or _lines(self._file(id, "taken"))
 
     def done(self, id: str) -> None:
-        with _gone_is_fine():
+        with suppress(FileNotFoundError):
             os.unlink(self._file(id, "taken"))
-
-    def _take(self, id: str, held: str) -> None:
-        try:
-            fd = os.open(self._file(id, "jsonl"), os.O_RDONLY | os.O_CLOEXEC)
-        except FileNotFoundError:
-            return
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX)  # whoever writes into it is done
-            os.rename(self._file(id, "jsonl"), held)
-        finally:
-            os.close(fd)
 
     def state(self, id: str) -> dict[str, Any]:
         """How far a conversation is worked through; {} for one that is new."""
@@ -264,7 +262,7 @@ class Spool:
     def drop(self, id: str) -> None:
         """Forgets a conversation that is over."""
         for kind in ("json", "jsonl", "taken", "lock", "cut"):
-            with _gone_is_fine():
+            with suppress(FileNotFoundError):
                 os.unlink(self._file(id, kind))
 
     def known(self, id: str) -> bool:
@@ -274,11 +272,11 @@ class Spool:
     def ids(self) -> dict[str, float]:
         """The conversations there are records of, each with when it was last heard of."""
         found: dict[str, float] = {}
-        with _gone_is_fine():
+        with suppress(FileNotFoundError):
             for item in os.scandir(self.folder):
                 id, _, kind = item.name.rpartition(".")
                 if kind in ("jsonl", "json", "taken") and ID.match(id):
-                    with _gone_is_fine():
+                    with suppress(FileNotFoundError):
                         found[id] = max(found.get(id, 0.0), item.stat().st_mtime)
         return found
 
@@ -298,14 +296,6 @@ class Spool:
         if not ID.match(id):
             raise ValueError("no such conversation")
         return os.path.join(self.folder, f"{id}.{kind}")
-
-
-def _line(report: Report, *, full: bool) -> bytes:
-    said = {key: value for key, value in report._asdict().items() if value and key not in ("host", "id")}
-    if not full:
-        said.pop("text", None)
-    said |= {"at": round(time.time(), 3), "above": ancestors()}
-    return json.dumps(said, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace") + b"\n"
 
 
 def _lines(path: str) -> list[dict[str, Any]]:
@@ -329,7 +319,10 @@ def ancestors() -> list[str]:
     """The processes that started this one, nearest first, each with when it began where the system tells."""
     found, pid = list[str](), os.getppid()
     while pid > 1 and len(found) < 3:
-        above, began = _process(pid)
+        above, began = 0, ""
+        with suppress(OSError, ValueError, IndexError), open(f"/proc/{pid}/stat", "rb") as file:  # on Linux alone
+            fields = file.read().rpartition(b") ")[2].split()
+            above, began = int(fields[1]), fields[19].decode()
         found.append(f"{pid}@{began}")
         pid = above
     return found
@@ -348,18 +341,6 @@ def is_agents_shell(host: str) -> bool:
         return False
 
 
-def _process(pid: int) -> tuple[int, str]:
-    """The parent of a process, and when it began; 0 and "" where the system does not tell."""
-    if not sys.platform.startswith("linux"):
-        return 0, ""
-    try:
-        with open(f"/proc/{pid}/stat", "rb") as file:
-            fields = file.read().rpartition(b") ")[2].split()
-        return int(fields[1]), fields[19].decode()
-    except (OSError, ValueError, IndexError):
-        return 0, ""
-
-
 def read_json(path: str) -> dict[str, Any] | None:
     try:
         with open(path, "rb") as file:
@@ -373,29 +354,20 @@ def write_json(path: str, value: Mapping[str, Any]) -> None:
     write_private(path, json.dumps(value, ensure_ascii=False).encode())
 
 
-def write_private(path: str, data: bytes) -> None:
-    """Puts a small file in another's place as a whole, for the user's eyes alone. Raises OSError."""
+def write_private(path: str, data: bytes, *, mode: int = 0o600) -> None:
+    """Puts a small file in another's place as a whole, by itself for the user's eyes alone. Raises OSError."""
     os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
     temp = f"{path}.{os.getpid()}.tmp"
-    fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-    with open(fd, "wb") as out:
-        os.fchmod(fd, 0o600)
-        out.write(data)
-        out.flush()
-        os.fsync(fd)
-    os.replace(temp, path)
-
-
-def _is_still(fd: int, path: str) -> bool:
+    with suppress(FileNotFoundError):
+        os.unlink(temp)  # of a process that was killed
+    fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
     try:
-        return os.path.samefile(path, fd)
-    except OSError:
-        return False
-
-
-@contextmanager
-def _gone_is_fine() -> Iterator[None]:
-    try:
-        yield
-    except FileNotFoundError:
-        pass
+        with open(fd, "wb") as out:
+            os.fchmod(fd, mode)
+            out.write(data)
+            out.flush()
+            os.fsync(fd)
+        os.replace(temp, path)
+    except BaseException:
+        os.unlink(temp)
+        raise

@@ -21,7 +21,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from anima.connect import Spool
+from anima.connect import Spool, write_private
 from anima.connect.hosts import HOSTS, Host, Wiring
 from anima.connect.texts import HostEdit
 from anima.errors import BadArguments, BadInput, Refused
@@ -110,18 +110,18 @@ class Connection:
 
     def connect(self, steps: tuple[Step, ...]) -> None:
         """Makes the change, and keeps how it is taken back. Raises Refused."""
-        files = kept_of(steps, self._held.get("files", {}))
-        folders = [*self._held.get("folders", []), *map(str, _missing_folders(steps))]
-        since = self._held.get("connected", self._now.timestamp())
-        transcripts = self.host.transcripts(self.wiring)
+        missing = [str(above) for step in steps for above in reversed(step.path.parents) if not above.exists()]
         self._held = {
             **self._home,
-            "connected": since,
-            "files": files,
-            "folders": list(dict.fromkeys(folders)),
-            "transcripts": str(transcripts) if transcripts else "",
+            "connected": self._held.get("connected", self._now.timestamp()),
+            "files": kept_of(steps, self._held.get("files", {})),
+            "folders": list(dict.fromkeys([*self._held.get("folders", []), *missing])),
+            "transcripts": str(self.host.transcripts(self.wiring) or ""),
         }
-        self._keep()  # before the files: a crash must not leave them with nobody who knows what they were
+        try:  # before the files: a crash must not leave them with nobody who knows what they were
+            self.spool.put_connection(self._held)
+        except OSError as error:
+            raise Refused(f"how to take it back cannot be written down ({error.strerror})", rule="host-file") from None
         make(steps)
 
     def remove(self, steps: tuple[Step, ...]) -> None:
@@ -131,40 +131,21 @@ class Connection:
         for id in self.spool.ids():
             self.spool.drop(id)
 
-    def _keep(self) -> None:
-        try:
-            self.spool.put_connection(self._held)
-        except OSError as error:
-            raise Refused(f"how to take it back cannot be written down ({error.strerror})", rule="host-file") from None
-
 
 def wiring_of(home: Home) -> Wiring:
-    """How a home is reached by the program that runs now."""
+    """How a home is reached by the program that runs now: by where it stands, since hosts have search paths of their own."""
+    here, beside = os.path.abspath(sys.argv[0]), os.path.join(os.path.dirname(sys.executable), "anima")
+    ours = [here] if os.path.basename(here) == "anima" else []
+    found = next((each for each in (*ours, beside) if os.access(each, os.X_OK)), None)
+    program = (found,) if found else (sys.executable, "-P", "-m", "anima.cli")
     config = os.fspath(home.site.register.file.parent.absolute())
-    return Wiring(program=_program(), home=home.name, config=config, agent=home.identity.name, env=home.site.env)
+    return Wiring(program=program, home=home.name, config=config, agent=home.identity.name, env=home.site.env)
 
 
 def connecting_of(home: Home, host: Host) -> Connection:
     store = home.site.store
     index = store.scratch("index.sqlite")
     return Connection(wiring_of(home), host, identity=store.identity, index=index, now=home.clock())
-
-
-def _program() -> tuple[str, ...]:
-    """How a host starts us: by where this program stands, since hosts have search paths of their own."""
-    here = os.path.abspath(sys.argv[0])
-    if os.path.basename(here) == "anima" and os.access(here, os.X_OK):
-        return (here,)
-    beside = os.path.join(os.path.dirname(sys.executable), "anima")
-    return (beside,) if os.access(beside, os.X_OK) else (sys.executable, "-P", "-m", "anima.cli")
-
-
-def _missing_folders(steps: tuple[Step, ...]) -> list[Path]:
-    """The folders that making a change will make, outermost first."""
-    found: dict[Path, None] = {}
-    for step in steps:
-        found |= dict.fromkeys(folder for folder in reversed(step.path.parents) if not folder.exists())
-    return list(found)
 
 
 # -- a change of a host's files ----------------------------------------------------------------------------------------
@@ -202,17 +183,12 @@ def _lines(raw: bytes | None) -> list[str]:
 def planned(edits: Sequence[HostEdit], kept: Mapping[str, Any]) -> tuple[Step, ...]:
     """What connecting changes; files that are as they should be are left out. Raises BadInput for a file that cannot be
     read as what it is, or that stands where ours should and is not among those that were `kept`."""
+    steps = list[Step]()
     for edit in edits:
-        if (
-            edit.whole
-            and str(edit.path) not in kept
-            and (there := read(edit.path)) not in (None, edit.put("").encode())
-        ):
+        there, is_new = read(edit.path), str(edit.path) not in kept
+        if edit.whole and is_new and there not in (None, edit.put("").encode()):
             raise _refused(edit.path, f"{len(there or b'')} bytes of somebody else's, or another home's, stand there")
-    steps = (
-        Step(path=edit.path, before=(there := read(edit.path)), after=_changed(edit.path, edit.put, there))
-        for edit in edits
-    )
+        steps.append(Step(path=edit.path, before=there, after=_changed(edit.path, edit.put, there)))
     return tuple(step for step in steps if step.before != step.after)
 
 
@@ -236,25 +212,21 @@ def _refused(path: Path, why: object) -> BadInput:
 
 
 def taken_back(edits: Sequence[HostEdit], kept: Mapping[str, Any]) -> tuple[Step, ...]:
-    """What taking the host out changes. `kept` is what `making` gave when it was connected."""
-    steps = []
+    """What taking the host out changes. `kept` is what `kept_of` gave when it was connected."""
+    steps = list[Step]()
     for edit in edits:
-        if (there := read(edit.path)) is None:
+        there, held = read(edit.path), kept.get(str(edit.path))
+        if there is None:
             continue
-        held = kept.get(str(edit.path))
-        after = _as_it_was(edit, there, held if isinstance(held, dict) else None)
-        if after != there:
-            steps.append(Step(path=edit.path, before=there, after=after))
-    return tuple(steps)
-
-
-def _as_it_was(edit: HostEdit, there: bytes, held: Mapping[str, Any] | None) -> bytes | None:
-    if held is not None and held.get("made") == _digest(there):
-        before = held.get("before")
-        return base64.b64decode(before) if isinstance(before, str) else None
-    if edit.whole:
-        return None if held is not None else there  # a file of ours that somebody changed; one we never made stays
-    return _changed(edit.path, edit.take, there)
+        if isinstance(held, dict) and held.get("made") == _digest(there):
+            before = held.get("before")
+            after = base64.b64decode(before) if isinstance(before, str) else None
+        elif edit.whole:  # a file of ours that somebody changed; one we never made stays
+            after = None if isinstance(held, dict) else there
+        else:
+            after = _changed(edit.path, edit.take, there)
+        steps.append(Step(path=edit.path, before=there, after=after))
+    return tuple(step for step in steps if step.before != step.after)
 
 
 def kept_of(steps: Sequence[Step], already: Mapping[str, Any]) -> dict[str, Any]:
@@ -281,7 +253,13 @@ def make(steps: Sequence[Step], *, top: Sequence[Path] = ()) -> None:
             raise Refused(f"{step.path} changed meanwhile; it was left as it is", rule="stale", hint="try again")
     for step in steps:
         try:
-            _write(step.path, step.after)
+            if step.after is None:
+                step.path.unlink(missing_ok=True)
+            else:
+                real = step.path.resolve()
+                real.parent.mkdir(parents=True, exist_ok=True)
+                mode = real.stat().st_mode & 0o777 if real.exists() else 0o600
+                write_private(os.fspath(real), step.after, mode=mode)
         except OSError as error:
             raise Refused(f"{step.path} cannot be written ({error.strerror})", rule="host-file") from None
         if step.after is None:
@@ -295,27 +273,6 @@ def read(path: Path) -> bytes | None:
         return None
     except OSError as error:
         raise Refused(f"{path} cannot be read ({error.strerror}); nothing was changed", rule="host-file") from None
-
-
-def _write(path: Path, text: bytes | None) -> None:
-    if text is None:
-        path.unlink(missing_ok=True)
-        return
-    real = path.resolve()
-    real.parent.mkdir(parents=True, exist_ok=True)
-    mode = real.stat().st_mode & 0o777 if real.exists() else 0o600
-    temp = real.with_name(f".{real.name}.{os.getpid()}.new")
-    fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
-    try:
-        with open(fd, "wb") as out:
-            out.write(text)
-            out.flush()
-            os.fsync(out.fileno())
-        os.chmod(temp, mode)
-        temp.replace(real)
-    except BaseException:
-        temp.unlink(missing_ok=True)
-        raise
 
 
 def _sweep(folder: Path, top: Sequence[Path]) -> None:

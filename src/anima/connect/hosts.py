@@ -6,7 +6,8 @@ Promise: pure. Words are the same at every connecting, since some hosts trust a 
 configuration stand in them, so that no environment of a project's says others. What is put in is a folder of ours, a member or an
 element of the host's JSON, or lines that are marked as ours; a member of our name that is not for this home is refused, never
 replaced. That a hook is trusted is never written. Agent Plugins 1.0.0, Claude Code and Cursor read the same folder; Gemini's
-extension is one of its own, since it reads hooks from the same place in other words. Not here: connecting (connections).
+extension is one of its own, since it reads hooks from the same place in other words. Not here: connecting (connections), the
+names, folders and next steps of hosts (tables/hosts.toml).
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from anima import __version__
 from anima.connect import EVENTS, place_of, texts
 from anima.connect.texts import HostEdit, laid_out, with_lines, with_table, without_block, without_lines
 from anima.errors import BadInput
+from anima.text import read_table
 
 NAME = "anima"
 WAITS = 20  # seconds that a host waits for a hook at most
@@ -81,15 +83,13 @@ def written(value: object) -> str:
     return laid_out(value) + "\n"
 
 
-def about() -> dict[str, object]:
-    """What all manifests say."""
-    return {
-        "name": NAME,
-        "version": __version__,
-        "description": "A home for your agent: who it is, what it knows, and the words you want kept.",
-        "license": "Apache-2.0",
-        "keywords": ["memory", "identity", "mcp"],
-    }
+ABOUT: Mapping[str, object] = {  # what all manifests say
+    "name": NAME,
+    "version": __version__,
+    "description": "A home for your agent: who it is, what it knows, and the words you want kept.",
+    "license": "Apache-2.0",
+    "keywords": ["memory", "identity", "mcp"],
+}
 
 
 # -- one bundle with several manifests ----------------------------------------------------------------------------------
@@ -114,15 +114,15 @@ def bundle(wiring: Wiring, host: str) -> dict[str, str]:
     server = wiring.server(host)
     files = {
         "README.md": _README.format(agent=wiring.agent),
-        "plugin.json": written({"$schema": f"{AGENT_PLUGINS}/plugin.schema.json", **about()}),
+        "plugin.json": written({"$schema": f"{AGENT_PLUGINS}/plugin.schema.json", **ABOUT}),
         "mcp.json": written(
             {"$schema": f"{AGENT_PLUGINS}/mcp.schema.json", "mcpServers": {NAME: {"type": "stdio", **server}}}
         ),
-        ".claude-plugin/plugin.json": written({**about(), "author": {"name": "anima"}}),
+        ".claude-plugin/plugin.json": written({**ABOUT, "author": {"name": "anima"}}),
         ".mcp.json": written({"mcpServers": {NAME: server}}),
         "hooks/hooks.json": written({"hooks": claude_hooks(wiring, "claude-code")}),
         ".cursor-plugin/plugin.json": written(
-            {**about(), "skills": "./skills/", "hooks": "./hooks/cursor.json", "mcpServers": "./.mcp.json"}
+            {**ABOUT, "skills": "./skills/", "hooks": "./hooks/cursor.json", "mcpServers": "./.mcp.json"}
         ),
         "hooks/cursor.json": written({"version": 1, "hooks": cursor_hooks(wiring)}),
     }
@@ -149,36 +149,15 @@ def cursor_hooks(wiring: Wiring) -> dict[str, list[dict[str, object]]]:
 
 def extension(wiring: Wiring) -> dict[str, str]:
     """Gemini's extension."""
-    hooks = {
-        event: [
-            {
-                "hooks": [
-                    {
-                        "type": "command",
-                        "name": f"{NAME}-{event}",
-                        "command": wiring.hook_line("gemini", event),
-                        "timeout": WAITS * 1_000,
-                    }
-                ]
-            }
-        ]
-        for event in EVENTS["gemini"]
-    }
-    manifest = {
-        "name": NAME,
-        "version": about()["version"],
-        "mcpServers": {NAME: wiring.server("gemini")},
-        "contextFileName": "GEMINI.md",
-    }
-    told = (
-        f"{wiring.agent} lives in a home. What it knows comes at the start of a session, and by the tools of {NAME}.\n"
-    )
-    return {
-        "gemini-extension.json": written(manifest),
-        "GEMINI.md": told,
-        "hooks/hooks.json": written({"hooks": hooks}),
-        **skills(),
-    }
+    hooks = {}
+    for event in EVENTS["gemini"]:
+        hook = {"type": "command", "name": f"{NAME}-{event}", "command": wiring.hook_line("gemini", event)}
+        hooks[event] = [{"hooks": [hook | {"timeout": WAITS * 1_000}]}]
+    servers = {NAME: wiring.server("gemini")}
+    manifest = {"name": NAME, "version": __version__, "mcpServers": servers, "contextFileName": "GEMINI.md"}
+    told = f"{wiring.agent} lives in a home. What it knows comes at the start of a session, and by the tools of {NAME}."
+    files = {"gemini-extension.json": written(manifest), "GEMINI.md": f"{told}\n"}
+    return {**files, "hooks/hooks.json": written({"hooks": hooks}), **skills()}
 
 
 _ENDS_IN = 3  # seconds that Codex gives a session's last hook
@@ -186,15 +165,19 @@ _ENDS_IN = 3  # seconds that Codex gives a session's last hook
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Host:
-    """One program that people's agents run in. `then` is what is left to do once its files are changed."""
+    """One program that people's agents run in, as the table has it. `put_in` is how its files are changed."""
 
     name: str
     title: str
-    where: tuple[str, ...]  # its folder: the variable that names it, and where it is by itself
+    where: Sequence[str]
     put_in: Callable[[Wiring, Path], Sequence[HostEdit]]
     then: str
-    talks: str = ""  # where its transcripts stand in its folder; empty: we cannot read them
-    reports: bool = True  # whether it runs hooks
+    talks: str = ""
+
+    @property
+    def reports(self) -> bool:
+        """Whether it runs hooks."""
+        return self.name in EVENTS
 
     def edits(self, wiring: Wiring) -> Sequence[HostEdit]:
         return self.put_in(wiring, wiring.folder(*self.where))
@@ -208,11 +191,10 @@ class Host:
 
 def folder_of(top: Path, files: Mapping[str, str]) -> list[HostEdit]:
     """A folder that is ours alone."""
-
-    def owned(path: Path, text: str) -> HostEdit:
-        return HostEdit(path=path, put=lambda there: text, take=lambda there: "", whole=True)
-
-    return [owned(top / name, text) for name, text in files.items()]
+    return [
+        HostEdit(path=top / name, put=lambda there, text=text: text, take=lambda there: "", whole=True)  # type: ignore[misc]
+        for name, text in files.items()
+    ]
 
 
 def member(path: Path, *keys: str, value: object) -> HostEdit:
@@ -242,10 +224,12 @@ def items(path: Path, values: Mapping[tuple[str, ...], object], *, first: Mappin
     """Elements of lists in a host's JSON file. `first` is what a file that we make says besides."""
 
     def put(text: str) -> str:
-        text = text or _begun(first)
+        text = text or written(first)
         for keys, value in values.items():
-            for old in _older(text, keys, value):
-                text = texts.take_item(text, keys, old)
+            there, tail = texts.at(text, keys), json.dumps(value).partition(" hook ")[2].partition('"')[0]
+            for old in there if isinstance(there, list) else ():
+                if old != value and tail in json.dumps(old):  # the same of the same home by a program that was moved
+                    text = texts.take_item(text, keys, old)
             text = texts.put_item(text, keys, value)
         return text
 
@@ -257,19 +241,6 @@ def items(path: Path, values: Mapping[tuple[str, ...], object], *, first: Mappin
         return text
 
     return HostEdit(path=path, put=put, take=take)
-
-
-def _older(text: str, keys: Sequence[str], value: object) -> list[object]:
-    """Elements that say the same of the same home by another program, such as one that was moved."""
-    there, tail = texts.at(text, keys), json.dumps(value).partition(" hook ")[2].partition('"')[0]
-    return [each for each in there if each != value and tail in json.dumps(each)] if isinstance(there, list) else []
-
-
-def _begun(first: Mapping[str, object]) -> str:
-    text = "{}\n"
-    for key, value in first.items():
-        text = texts.put(text, [key], value)
-    return text
 
 
 # -- the files of each ------------------------------------------------------------------------------------------------------
@@ -335,7 +306,7 @@ def _hermes(wiring: Wiring, folder: Path) -> list[HostEdit]:
     """A memory provider in its folder of plugins, chosen in `config.yaml`, and the server beside it. The provider starts
     `anima` for each call, so that nothing of ours is installed beside hermes."""
     text = (Path(__file__).parent / "tables" / "hermes_plugin.txt").read_text(encoding="utf-8")
-    said = f"name: {NAME}\nversion: {about()['version']}\ndescription: {json.dumps(about()['description'])}\n"
+    said = f"name: {NAME}\nversion: {__version__}\ndescription: {json.dumps(ABOUT['description'])}\n"
     plugin = {
         "plugin.yaml": f"{said}hooks:\n  - on_session_end\n  - on_pre_compress\n",
         "__init__.py": text.format(words=json.dumps(wiring.hook("hermes", "EVENT"), ensure_ascii=False)),
@@ -353,76 +324,20 @@ def _nanobot(wiring: Wiring, folder: Path) -> list[HostEdit]:
     return [member(folder / "config.json", "tools", "mcpServers", NAME, value=wiring.server("nanobot", joins=False))]
 
 
-_EVERY = (
-    Host(
-        name="claude-code",
-        title="Claude Code",
-        where=("CLAUDE_CONFIG_DIR", ".claude"),
-        put_in=_claude_code,
-        talks="projects",
-        then="Start a new session of claude; /plugin lists anima.",
-    ),
-    Host(
-        name="codex",
-        title="Codex",
-        where=("CODEX_HOME", ".codex"),
-        put_in=_codex,
-        talks="sessions",
-        then="Open codex once and trust the hooks of anima when it asks: until then it runs none of them, and says nothing.",
-    ),
-    Host(
-        name="cursor",
-        title="Cursor",
-        where=("CURSOR_CONFIG_DIR", ".cursor"),
-        put_in=_cursor,
-        talks="projects",
-        then="Open Cursor anew; Settings lists the hooks, and anima among the MCP servers.",
-    ),
-    Host(
-        name="vscode",
-        title="VS Code",
-        where=("XDG_CONFIG_HOME", ".config"),
-        put_in=_vscode,
-        then="Start anima with the command MCP: List Servers, and pick its prompt wake at the start of a conversation.",
-        reports=False,
-    ),
-    Host(
-        name="gemini",
-        title="Gemini CLI",
-        where=("GEMINI_CLI_HOME",),
-        put_in=_gemini,
-        talks=".gemini/tmp",
-        then="Start a new session of gemini; /extensions list shows anima.",
-    ),
-    Host(
-        name="openclaw",
-        title="OpenClaw",
-        where=("OPENCLAW_STATE_DIR", ".openclaw"),
-        put_in=_openclaw,
-        then="Restart the gateway. For the skills too: openclaw plugins install {bundle}",
-        reports=False,
-    ),
-    Host(
-        name="hermes",
-        title="hermes",
-        where=("HERMES_HOME", ".hermes"),
-        put_in=_hermes,
-        then="Start a new session of hermes; hermes memory status names anima.",
-    ),
-    Host(
-        name="nanobot",
-        title="nanobot",
-        where=("NANOBOT_HOME", ".nanobot"),
-        put_in=_nanobot,
-        then="Start nanobot anew.",
-        reports=False,
-    ),
-    Host(
-        name="generic",
-        title="another program",
-        where=("",),
-        put_in=lambda wiring, folder: folder_of(wiring.bundle, bundle(wiring, "generic")),
-        then="Point your program at {bundle}: plugin.json and mcp.json there are Agent Plugins 1.0.0.",
-    ),
-)
-HOSTS: dict[str, Host] = {host.name: host for host in _EVERY}
+def _generic(wiring: Wiring, folder: Path) -> list[HostEdit]:
+    """The bundle alone, for a program that is pointed at it."""
+    return folder_of(wiring.bundle, bundle(wiring, "generic"))
+
+
+_PUT_IN = {
+    "claude-code": _claude_code,
+    "codex": _codex,
+    "cursor": _cursor,
+    "vscode": _vscode,
+    "gemini": _gemini,
+    "openclaw": _openclaw,
+    "hermes": _hermes,
+    "nanobot": _nanobot,
+    "generic": _generic,
+}
+HOSTS = {name: Host(name=name, put_in=_PUT_IN[name], **row) for name, row in read_table("connect", "hosts").items()}

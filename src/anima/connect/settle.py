@@ -9,23 +9,29 @@ conversation are one session as far as it can be known which that is: by what th
 that started both, else by what the host told the server at its start. Where no hook ever reported of it, there is nothing to
 join, and that is written down, for the owner to be told. A model is told the prompt of the home for that scope, cut so that
 memory has its part whatever the identity files are; what is cut is said. A home that nobody vouched for is told to nobody.
-Not here: reading reports (connect) and transcripts (transcripts), which event asks (hook), the protocol (mcp).
+Of a transcript, a line that cannot be read, or is of a kind we do not know, is passed over. What hooks told the model, what the
+host told it, and the answers of our own tools are no part of what was said: they do not come back. A path is only read where the
+host keeps its transcripts, by a name that holds the conversation's id, no link followed.
+Not here: reading reports (connect), which event asks (hook), the protocol (mcp).
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
+import re
+import stat
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
 
 from anima import Home, HomeError, Origin, Runtime, Scope, Session
 from anima.connect import EVENTS, ID, Report, Spool, ancestors, fitting, parsed
-from anima.connect.transcripts import READERS, Utterance, is_own, lines_from, said_in
 
 KEPT = 400  # prompts of a conversation that are known by their digests
 OLD = 30 * 24 * 3600  # seconds after which the records of a conversation go
@@ -75,7 +81,7 @@ def conversation(home: Home, spool: Spool, id: str) -> Iterator[Session | None]:
             yield None
             return
         try:
-            ended = _Settling(home, spool, id, session).run(spool.take(id))
+            ended = _settled(home, spool, id, session)
             spool.done(id)
             yield session
             if ended:
@@ -104,79 +110,229 @@ def digest(text: str) -> str:
     return hashlib.sha256(" ".join(text.split()).encode("utf-8", "replace")).hexdigest()[:32]
 
 
-class _Settling:
-    """One working through of one conversation."""
-
-    def __init__(self, home: Home, spool: Spool, id: str, session: Session) -> None:
-        self._home, self._spool, self._id, self._session = home, spool, id, session
-        self._state = spool.state(id)
-        self._known: set[str] | None = None  # ids of what the session holds; asked for after a crash
-
-    def run(self, reports: Sequence[Mapping[str, Any]]) -> bool:
-        """Takes everything in; whether the host ended the conversation."""
-        self._hear(reports)
-        if self._state.get("dirty"):
-            self._known = self._held()
-        self._state["dirty"] = True
-        self._spool.put_state(self._id, self._state)
-        self._read()
-        for report in reports:
-            self._do(report)
-        self._state["dirty"] = False
-        self._spool.put_state(self._id, self._state)
-        return bool(reports) and reports[-1].get("event") == "end"
-
-    def _held(self) -> set[str]:
-        """The ids of what the session holds already."""
-        if not self._home.sessions.has(self._id):
-            return set()
-        entries = self._home.sessions.read(self._id, limit=1_000_000).entries
-        return {turn.message_id for turn in entries if turn.message_id}
-
-    def _hear(self, reports: Sequence[Mapping[str, Any]]) -> None:
-        """What reports say of the conversation: which prompts a person typed, and where it is written down."""
-        typed = [digest(str(r["text"])) for r in reports if _is_typed(r)]
-        self._state["typed"] = [*self._state.get("typed", []), *typed][-KEPT:]
-        for report in reports:
-            if isinstance(path := report.get("path"), str) and path:
-                self._state["path"] = path
-            self._state |= {"heard": report.get("at"), "above": report.get("above", [])}
-
-    def _read(self) -> None:
-        """What the host wrote down since."""
-        connection, path = self._spool.connection or {}, self._state.get("path")
-        if self._spool.host not in READERS or not path:
-            return
-        offset = int(self._state.get("offset", 0))
-        raw, after = lines_from(path, offset, within=str(connection.get("transcripts", "")), id=self._id)
-        tools = dict(self._state.get("tools", {}))
-        for said in said_in(self._spool.host, raw, tools):
-            if self._known is None or said.id not in self._known:
-                self._take_in(said)
-        self._state |= {"offset": after, "tools": tools}
-
-    def _take_in(self, said: Utterance) -> None:
-        is_owners = said.role == "user" and digest(said.text) in self._state.get("typed", [])
-        name = said.tool or (self._spool.host if said.role == "user" and not is_owners else None)
-        self._session.log(said.role, said.text, message_id=said.id[:120] or None, name=name)
-
-    def _do(self, report: Mapping[str, Any]) -> None:
-        """What one report asks for, once everything that was said is in."""
-        match report.get("event"):
-            case "tool" if not is_own(tool := str(report.get("tool", ""))):
-                self._session.taint(Origin.WEB if tool.casefold() in _WEB else Origin.TOOL)
-            case "turn" if self._spool.host not in READERS and (text := str(report.get("text", ""))):
-                self._session.log("user", text, name=self._spool.host)
-                if reply := str(report.get("reply", "")):
-                    self._session.log("assistant", reply)
-            case "cut":
-                self._session.flush("compaction")
-            case "summary":
-                self._session.after_compaction(summary=str(report.get("text", "")) or None)
+def _settled(home: Home, spool: Spool, id: str, session: Session) -> bool:
+    """Takes everything in that waits; whether the host ended the conversation."""
+    reports, state, known = spool.take(id), spool.state(id), set[str]()
+    typed = [
+        digest(report["text"])
+        for report in reports
+        if report.get("event") == "prompt" and not report.get("machine") and isinstance(report.get("text"), str)
+    ]
+    state["typed"] = [*state.get("typed", []), *typed][-KEPT:]
+    for report in reports:
+        if isinstance(path := report.get("path"), str) and path:
+            state["path"] = path
+        state |= {"heard": report.get("at"), "above": report.get("above", [])}
+    if state.get("dirty") and home.sessions.has(id):  # after a crash, what the session holds already
+        known = {turn.message_id for turn in home.sessions.read(id, limit=1_000_000).entries if turn.message_id}
+    spool.put_state(id, state | {"dirty": True})
+    if spool.host in READERS and state.get("path"):
+        _read_on(spool, id, state, session, known)
+    for report in reports:
+        _do(report, spool.host, session)
+    spool.put_state(id, state | {"dirty": False})
+    return bool(reports) and reports[-1].get("event") == "end"
 
 
-def _is_typed(report: Mapping[str, Any]) -> bool:
-    return report.get("event") == "prompt" and not report.get("machine") and isinstance(report.get("text"), str)
+def _read_on(spool: Spool, id: str, state: dict[str, Any], session: Session, known: set[str]) -> None:
+    """Takes in what the host wrote down since; a prompt is the owner's where a hook reported that somebody typed it."""
+    within = str((spool.connection or {}).get("transcripts", ""))
+    raw, after = lines_from(state["path"], int(state.get("offset", 0)), within=within, id=id)
+    tools = dict(state.get("tools", {}))
+    for said in said_in(spool.host, raw, tools):
+        if said.id not in known:
+            is_anybodys = said.role == "user" and digest(said.text) not in state["typed"]
+            name = said.tool or (spool.host if is_anybodys else None)
+            session.log(said.role, said.text, message_id=said.id[:120] or None, name=name)
+    state |= {"offset": after, "tools": tools}
+
+
+def _do(report: Mapping[str, Any], host: str, session: Session) -> None:
+    """What one report asks for, once everything that was said is in."""
+    match report.get("event"):
+        case "tool" if not is_own(tool := str(report.get("tool", ""))):
+            session.taint(Origin.WEB if tool.casefold() in _WEB else Origin.TOOL)
+        case "turn" if host not in READERS and (text := str(report.get("text", ""))):
+            session.log("user", text, name=host)
+            if reply := str(report.get("reply", "")):
+                session.log("assistant", reply)
+        case "cut":
+            session.flush("compaction")
+        case "summary":
+            session.after_compaction(summary=str(report.get("text", "")) or None)
+
+
+# -- hosts' own transcripts ------------------------------------------------------------------------------------------------
+
+
+MOST_READ = 64 << 20  # bytes that are read at a time
+TOOL_TEXT = 2_000  # characters of a tool's answer that are kept
+_HOSTS_OWN = re.compile(r"\s*<(?:command-|local-command|task-notification|system-reminder|bash-)")  # no person says it
+# mcp__anima__x, mcp__plugin_anima_anima__x, anima__x; none of another server, as anima__web is
+_OWN = re.compile(r"(?:mcp__)?(?:plugin_anima_)?anima(?:__(?!.*__)|\Z)", re.S)
+
+
+class Utterance(NamedTuple):
+    """One thing that was said: `user`, `assistant` or `tool`; `tool` names whose answer it is."""
+
+    role: Literal["user", "assistant", "tool"]
+    text: str
+    id: str
+    tool: str = ""
+
+
+_CODEX: Mapping[str, Literal["user", "assistant"]] = {"UserMessage": "user", "AgentMessage": "assistant"}
+_GEMINI: Mapping[str, Literal["user", "assistant"]] = {"user": "user", "gemini": "assistant"}
+Reader = Callable[[Mapping[str, Any], dict[str, str]], Iterator[Utterance]]
+
+
+def is_own(tool: str) -> bool:
+    """Whether a tool is one of the home's, as hosts name them."""
+    return bool(_OWN.match(tool))
+
+
+def _blocks(content: object) -> Iterator[Mapping[str, Any]]:
+    if isinstance(content, str):
+        yield {"type": "text", "text": content}
+    for block in content if isinstance(content, list) else ():
+        if isinstance(block, dict):
+            yield block
+
+
+def _texts(content: object) -> str:
+    found = (block.get("text") for block in _blocks(content) if str(block.get("type", "text")).endswith("text"))
+    return "\n".join(text for text in found if isinstance(text, str)).strip()
+
+
+def _dict(value: object) -> Mapping[str, Any]:
+    return value if isinstance(value, dict) else {}
+
+
+def _claude_code(line: Mapping[str, Any], tools: dict[str, str]) -> Iterator[Utterance]:
+    kind, id = line.get("type"), str(line.get("uuid", ""))
+    if kind not in ("user", "assistant") or any(
+        line.get(mark) for mark in ("isSidechain", "isMeta", "isCompactSummary", "isVisibleInTranscriptOnly")
+    ):
+        return
+    content = _dict(line.get("message")).get("content")
+    if kind == "assistant":
+        for block in _blocks(content):
+            if block.get("type") == "tool_use":
+                tools[str(block.get("id"))] = str(block.get("name", ""))
+        if text := _texts(content):
+            yield Utterance("assistant", text, id)
+        return
+    for block in _blocks(content):
+        if block.get("type") == "tool_result":
+            name = tools.pop(str(block.get("tool_use_id")), "tool")
+            yield Utterance("tool", _texts(block.get("content"))[:TOOL_TEXT], f"{id}-result", name)
+    text = _texts([block for block in _blocks(content) if block.get("type") == "text"])
+    if text and not _HOSTS_OWN.match(text):
+        yield Utterance("user", text, id)
+
+
+def _codex(line: Mapping[str, Any], tools: dict[str, str]) -> Iterator[Utterance]:
+    """Person and agent are told by events; tools by the items that models are shown."""
+    payload = _dict(line.get("payload"))
+    kind, id = payload.get("type"), str(payload.get("id") or payload.get("call_id") or line.get("timestamp", ""))
+    if line.get("type") == "event_msg":
+        item = _dict(payload.get("item"))
+        spoken = _CODEX.get(str(item.get("type")))
+        if kind == "item_completed" and spoken:
+            content = [{"type": "text", "text": block.get("text")} for block in _blocks(item.get("content"))]
+            if text := _texts(content):
+                yield Utterance(spoken, text, str(item.get("id", id)))
+        elif kind in ("user_message", "agent_message") and isinstance(payload.get("message"), str):  # before 0.160
+            yield Utterance("user" if kind == "user_message" else "assistant", payload["message"].strip(), id)
+    elif line.get("type") == "response_item" and kind in ("function_call", "custom_tool_call"):
+        name = "__".join(filter(None, (str(payload.get("namespace") or ""), str(payload.get("name") or ""))))
+        tools[str(payload.get("call_id"))] = name
+    elif line.get("type") == "response_item" and kind in ("function_call_output", "custom_tool_call_output"):
+        name = tools.pop(str(payload.get("call_id")), "tool")
+        yield Utterance("tool", _texts(payload.get("output"))[:TOOL_TEXT], f"{id}-result", name)
+
+
+def _cursor(line: Mapping[str, Any], tools: dict[str, str]) -> Iterator[Utterance]:
+    role, text = line.get("role"), _texts(_dict(line.get("message")).get("content"))
+    if role == "user" and (asked := re.search(r"<user_query>\s*([\s\S]*?)\s*</user_query>", text)):
+        text = asked[1]
+    if (role == "user" or role == "assistant") and text:
+        tools["line"] = str(int(tools.get("line", "0")) + 1)  # the format has no ids
+        yield Utterance(role, text, f"line-{tools['line']}")
+
+
+def _gemini(line: Mapping[str, Any], tools: dict[str, str]) -> Iterator[Utterance]:
+    text, role = _texts(line.get("content")) or _texts(line.get("displayContent")), _GEMINI.get(str(line.get("type")))
+    if role and text:
+        yield Utterance(role, text, str(line.get("id", "")))
+    calls = line.get("toolCalls")
+    for call in _blocks(calls):
+        yield Utterance(
+            "tool",
+            str(call.get("resultDisplay", ""))[:TOOL_TEXT],
+            f"{line.get('id', '')}-{call.get('id', '')}",
+            str(call.get("name", "tool")),
+        )
+
+
+READERS: Mapping[str, Reader] = {
+    "claude-code": _claude_code,
+    "codex": _codex,
+    "cursor": _cursor,
+    "gemini": _gemini,
+}
+
+
+def said_in(host: str, raw: bytes, tools: dict[str, str]) -> Iterator[Utterance]:
+    """What was said in some lines of a host's transcript. `tools` are calls whose answers are still to come; they are
+    brought up to date."""
+    reader = READERS[host]
+    for line in raw.splitlines():
+        try:
+            found = json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(found, dict):
+            yield from (said for said in reader(found, tools) if not (said.role == "tool" and is_own(said.tool)))
+
+
+def lines_from(path: str, offset: int, *, within: str, id: str) -> tuple[bytes, int]:
+    """The whole lines of a transcript from an offset on, and where the next begin; nothing where it is no transcript of
+    this conversation's, or not where the host keeps them."""
+    if not _is_beneath(path, within) or id not in os.path.basename(path):
+        return b"", offset
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError:
+        return b"", offset
+    with open(fd, "rb") as file:
+        if not _is_ours(path, fd):
+            return b"", offset
+        if os.path.getsize(fd) < offset:  # it was written anew
+            offset = 0
+        file.seek(offset)
+        raw = file.read(MOST_READ)
+    whole = raw[: raw.rfind(b"\n") + 1]
+    if not whole and len(raw) == MOST_READ:  # a line that nobody reads: what comes after it is read
+        return b"", offset + MOST_READ
+    return whole, offset + len(whole)
+
+
+def _is_ours(path: str, fd: int) -> bool:
+    """Whether an open file is a regular one of this user's, and stands there under its own name."""
+    try:
+        found = Path(path).lstat()
+        return stat.S_ISREG(found.st_mode) and found.st_uid == os.getuid() and os.path.samefile(path, fd)
+    except OSError:
+        return False  # it went meanwhile
+
+
+def _is_beneath(path: str, folder: str) -> bool:
+    """Whether a path, once every link in it is followed, stands in a folder."""
+    if not folder or not os.path.isabs(path) or "\0" in path:
+        return False
+    real, top = os.path.realpath(path), os.path.realpath(folder)
+    return os.path.commonpath([real, top]) == top and real != top
 
 
 # -- the same session for an MCP server ---------------------------------------------------------------------------------
@@ -196,35 +352,27 @@ class Joining:
     @contextmanager
     def __call__(self, meta: Mapping[str, Any]) -> Iterator[Session | None]:
         """The session in which a call belongs, with all that is known of it; None where no hook reported of it."""
-        id = self._which(meta)
-        if not id:
-            self._note_silence()
-            yield None
+        if id := self._which(meta):
+            with conversation(self._home, self._spool, id) as session:
+                yield session
             return
-        with conversation(self._home, self._spool, id) as session:
-            yield session
+        if (found := self._spool.connection) is not None:  # without a single report: its host runs no hooks of ours
+            self._spool.put_connection(found | {"silent": time.time()})
+        yield None
 
     def _which(self, meta: Mapping[str, Any]) -> str:
+        """By what the host says; else the one last heard of from the process that started us; else as told at the start."""
+        spool = self._spool
         said = next((value for name in _SAYS if isinstance(value := meta.get(name), str)), "")
         if said:
-            return said if self._spool.known(said) else ""
+            return said if spool.known(said) else ""
+        above, ids = ancestors()[:1], spool.ids()
+        for id in sorted(ids, key=lambda id: -ids[id])[:_LATEST] if above else ():
+            waiting = spool.waiting(id)
+            if above[0] in (waiting[-1] if waiting else spool.state(id)).get("above", []):
+                return id
         told = next((self._env[name] for name in _TOLD if ID.match(self._env.get(name, ""))), "")
-        return self._beside() or (told if self._spool.known(told) else "")
-
-    def _beside(self) -> str:
-        """The conversation that was last heard of from the process that started us."""
-        above, ids = ancestors()[:1], self._spool.ids()
-        latest = sorted(ids, key=lambda id: -ids[id])[:_LATEST]
-        return next((id for id in latest if above and above[0] in self._above(id)), "")
-
-    def _above(self, id: str) -> list[str]:
-        waiting = self._spool.waiting(id)
-        return list((waiting[-1] if waiting else self._spool.state(id)).get("above", []))
-
-    def _note_silence(self) -> None:
-        """A conversation without a single report: its host runs no hooks of ours."""
-        if (found := self._spool.connection) is not None:
-            self._spool.put_connection(found | {"silent": time.time()})
+        return told if spool.known(told) else ""
 
 
 # -- what a model is told ---------------------------------------------------------------------------------------------------

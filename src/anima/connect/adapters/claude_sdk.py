@@ -21,7 +21,7 @@ from typing import Any
 from anima import Session, Tool
 from anima.connect import report_of
 from anima.connect.adapters import Lodger, needed, parsed
-from anima.connect.transcripts import is_own, said_in
+from anima.connect.settle import is_own, said_in
 from anima.errors import NotFound
 from anima.model import Origin
 
