@@ -17,7 +17,7 @@ from typing import Literal
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE.parent / "tests"), str(HERE.parent / "src")]
 
-from playwright.sync_api import Browser, Page, ViewportSize  # noqa: E402
+from playwright.sync_api import Browser, Page, ViewportSize, expect  # noqa: E402
 
 from browsing import Server, browser_with, serving, visiting  # noqa: E402
 from chromium import NoBrowser, chromium  # noqa: E402
@@ -69,6 +69,8 @@ def main() -> None:
 def draw_all(browser: Browser, server: Server, into: Path) -> None:
     with visiting(browser, server, reduced_motion="reduce") as visit:
         page = visit.come_in()
+        page.get_by_role("button", name="Hide this").click()  # the guided start has pictures of its own
+        expect(page.locator("#guide")).to_have_count(0)
         found = page.locator("#palette-list [data-href]").evaluate_all("all => all.map((one) => one.dataset.href)")
         names = [str(address).strip("/").replace("/", "-") for address in found]
         places = PLACES | {"chat": (talk(page, server), "#talk .assistant")}

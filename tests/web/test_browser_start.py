@@ -91,3 +91,13 @@ def test_the_guided_start(browser: Browser, tmp_path: Path) -> None:
         page.goto(server.url + "/today")
         expect(page.locator("#learned")).to_contain_text("The mast comes down on Friday")
         expect(page.locator("#guide")).to_have_count(0)
+
+
+def test_the_guided_start_goes_when_it_is_hidden_and_stays_away(browser: Browser, tmp_path: Path) -> None:
+    with serving(tmp_path / "aria", verb=("up", "--name", "Aria")) as server, visiting(browser, server) as visit:
+        page = visit.come_in(server.link)
+        page.get_by_role("button", name="Hide this").click()
+        expect(page.locator("#waits")).to_contain_text("Nothing waits for you.")
+        page.reload()
+        expect(page.locator("#waits")).to_be_visible()
+        expect(page.locator("#guide")).to_have_count(0)

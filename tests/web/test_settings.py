@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
 from anima import Home
+from anima.agent.chats import CHANNEL
 from serving import Desk
 
 API = "/api/v1"
@@ -172,6 +174,35 @@ def test_only_a_program_of_somebodys_counts_as_connected(desk: Desk) -> None:
     with desk.home.session(scope="main", channel="mcp") as session:
         session.call("memory_search", {"query": "boat"})
     assert 'class="guide-step done" id="step-connect"' in desk.page.get("/today").text
+
+
+def test_the_guided_start_stays_until_its_steps_are_done_however_much_is_written(desk: Desk) -> None:
+    for number in range(30):
+        desk.home.note(f"the tide of day {number}")
+    for channel in ("cli", "telegram", "heartbeat") * 4:
+        with desk.home.session(scope="main", channel=channel) as session:
+            session.log("user", "Hello")
+    told = desk.page.get("/today").text
+    assert "0 of 5 done" in told and 'id="step-remember"' in told
+
+    desk.home.remember("The boat is called Aurora")
+    for channel in ("mcp", CHANNEL):
+        with desk.home.session(scope="main", channel=channel) as session:
+            session.log("user", "Hello")
+    for path, field in (("USER.md", "Name"), ("IDENTITY.md", "Creature")):
+        text = desk.home.read(path).text
+        desk.home.write(path, re.sub(rf"(\*\*{field}:\*\*) .*", r"\1 somebody", text))
+    assert 'id="guide"' not in desk.page.get("/today").text
+    desk.home.note("and it does not come back")
+    assert 'id="guide"' not in desk.page.get("/today").text
+
+
+def test_the_guided_start_is_hidden_where_a_browser_hides_it(desk: Desk) -> None:
+    page, other = desk.page, desk.page
+    page.cookies.set(f"guide-{desk.keyring.cookie}", "hidden")
+
+    assert 'id="guide"' not in page.get("/today").text and "Nothing waits for you" in page.get("/today").text
+    assert 'id="guide"' in other.get("/today").text
 
 
 def test_today_says_who_waits_for_a_schedule_that_nobody_runs(desk: Desk) -> None:

@@ -55,6 +55,7 @@ class Served:
     ) -> None:
         """`hosted`: the machine is not the home's owner's, so nothing of it is theirs to see or to set."""
         self.home, self.hosted = home, hosted
+        self.has_begun = False  # whether every step of the guided start was seen to be done
         self._graph: tuple[str, int, Any] | None = None
         self._waits: tuple[Any, tuple[tuple[Proposal, ...], tuple[ForReview, ...]]] | None = None
         self.told: dict[str, list[tuple[str, str]]] = {}  # what revisions wrote, by their ids: it never changes

@@ -2,8 +2,9 @@
 the same telling, all of it; and Dreams: the diary night by night, what tonight would keep and why, how memory grows.
 
 Promise: sentences in the home's own words, inert; looking changes nothing, and begins nothing where nothing was ever written.
-While a home is new, Today is the guided start, whose steps are done as soon as the home says so, whoever did them. A night is
-taken back where every change is, once it was shown what that does. Not here: the acts (the API), drawings (chart.html).
+Today begins with the guided start, whose steps are done as soon as the home says so, whoever did them, until all are or the
+reader hides it. A night is taken back where every change is, once it was shown what that does. Not here: the acts (the API),
+drawings (chart.html).
 """
 
 from __future__ import annotations
@@ -30,7 +31,6 @@ MOST_LINES = 3  # of one revision
 MANY = 40  # revisions of history on one page
 _STAMP = re.compile(r"^\[\d\d:\d\d\] ")  # of a line in a daily log; when it was written stands beside it
 CANDIDATES, NIGHTS, KEPT = 40, 10, 100  # candidates, nights of the diary, and lines of memory on the page of dreams
-NEW, TALKS = 25, 8  # changes, or conversations, after which a home is no longer new
 
 
 def today(here: Served, request: Request) -> dict[str, Any]:
@@ -48,7 +48,7 @@ def today(here: Served, request: Request) -> dict[str, Any]:
         given["night"] = {"at": last, "told": next(iter(nights_of(here)), None)} if last and last >= since else None
     talks = home.sessions.list(home.sessions.owner(), limit=TALKED) if home.sessions.kept else ()
     given["talks"] = [row for row in talks if row.updated_at >= since.astimezone(UTC).isoformat()]
-    return given | {"schedule": _schedule(here), "guide": _guide(here)}
+    return given | {"schedule": _schedule(here), "guide": _guide(here, request)}
 
 
 def history(here: Served, request: Request) -> dict[str, Any]:
@@ -113,12 +113,12 @@ def _schedule(here: Served) -> dict[str, Any]:
 # -- the guided start -------------------------------------------------------------------------------------------------------
 
 
-def _guide(here: Served) -> dict[str, Any] | None:
-    """The steps of a new home, each with whether it is done; None once all are, or the home is no longer new."""
+def _guide(here: Served, request: Request) -> dict[str, Any] | None:
+    """The steps of a beginning, each with whether it is done; None once all are, or where this browser hides it."""
     home, layout = here.home, here.home.layout
-    changes = home.past.changes(limit=NEW)
-    talks = home.sessions.list(home.sessions.owner(), limit=200) if home.sessions.kept else ()
-    texts = {}
+    if here.has_begun or request.cookies.get(f"guide-{request.app.state.homes.cookie}") == "hidden":
+        return None
+    talks, texts = home.sessions.list(), dict[str, str]()
     for role in ("user", "identity"):
         with suppress(HomeError):
             texts[role] = home.read(here.page_of(role)).text if layout.has(role) else ""
@@ -127,10 +127,11 @@ def _guide(here: Served) -> dict[str, Any] | None:
         "you": "**Name:** _(" not in texts.get("user", ""),
         "agent": "**Creature:** _(" not in texts.get("identity", ""),
         "connect": seen is not None,
-        "remember": any(layout.curated in each.paths and each.what != "seed" for each in changes),
+        "remember": any(layout.curated in each.paths and each.what != "seed" for each in home.past.changes()),
         "talk": any(row.source_plugin == CHANNEL for row in talks),
     }
-    if len(changes) >= NEW or len(talks) >= TALKS or all(done.values()):
+    here.has_begun = all(done.values())
+    if here.has_begun:
         return None
     at = time_of(seen.updated_at) if seen else None
     return {"done": done, "zone": str(home.site.zone() or ""), "seen": at, **connecting(here)}

@@ -105,6 +105,7 @@
 
   Object.assign(acts, {
     connect,
+    async "hide-guide"() { document.cookie = `guide-${document.documentElement.dataset.cookie}=hidden; path=/; max-age=31536000; SameSite=Strict`; location.reload(); },
     async "use-model"(from) { await send("PUT", "/model/" + encodeURIComponent(from.dataset.name)); location.reload(); },
     async "drop-rule"(from) {
       await send("DELETE", "/settings/rules/" + encodeURIComponent(from.dataset.id));
