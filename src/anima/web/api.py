@@ -51,19 +51,19 @@ SETTABLE = frozenset(
 # -- who it is, and what it is told -----------------------------------------------------------------------------------------
 
 
-@router.get("/ping", tags=["home"])
-def ping() -> bodies.Pong:
+@router.get("/ping", tags=["home"], response_model=bodies.Pong)
+def ping() -> object:
     """Nothing but the way here and back: the cheapest route that needs a credential."""
-    return bodies.Pong()
+    return {}
 
 
-@router.get("/identity", tags=["home"], response_model=bodies.IdentityOut)
+@router.get("/identity", tags=["home"], response_model=bodies.Identity)
 def identity(home: TheHome) -> object:
     """Who the agent is, each field with where it came from."""
     return home.identity.resolved()
 
 
-@router.get("/prompt", tags=["home"], response_model=bodies.PromptOut)
+@router.get("/prompt", tags=["home"], response_model=bodies.Prompt)
 def prompt(home: TheHome, scope: Scope, sender: Sender = None) -> Prompt:
     """The system prompt for a listener, with a manifest of what was shown, cut, missing or hidden."""
     return home.prompt(scope=scope, sender=sender)
@@ -72,18 +72,17 @@ def prompt(home: TheHome, scope: Scope, sender: Sender = None) -> Prompt:
 # -- documents --------------------------------------------------------------------------------------------------------------
 
 
-@router.get("/files", tags=["documents"])
-def files(home: TheHome, folder: FilePath = "", after: FilePath = "", limit: Many = 200) -> bodies.Entries:
+@router.get("/files", tags=["documents"], response_model=bodies.Entries)
+def files(home: TheHome, folder: FilePath = "", after: FilePath = "", limit: Many = 200) -> object:
     """Every file beneath a folder, by path. `after` is the `next` of the page before."""
     found = sorted((entry for entry in home.list_all(folder) if entry.path > after), key=lambda entry: entry.path)
-    more = found[limit - 1].path if len(found) > limit else None
-    return bodies.Entries(items=found[:limit], next=more)
+    return {"items": found[:limit], "next": found[limit - 1].path if len(found) > limit else None}
 
 
-@router.get("/tree", tags=["documents"])
-def tree(home: TheHome, folder: FilePath = "", depth: Annotated[int, Query(ge=1, le=10)] = 1) -> bodies.Tree:
+@router.get("/tree", tags=["documents"], response_model=bodies.Tree)
+def tree(home: TheHome, folder: FilePath = "", depth: Annotated[int, Query(ge=1, le=10)] = 1) -> object:
     """Paths beneath a folder; folders end with a slash."""
-    return bodies.Tree(entries=list(home.tree(folder, depth)))
+    return {"entries": list(home.tree(folder, depth))}
 
 
 @router.get(
@@ -102,7 +101,7 @@ def read(home: TheHome, path: str, response: Response, if_none_match: IfNoneMatc
     return found
 
 
-@router.put("/files/{path:path}", tags=["documents"], response_model=bodies.ReceiptOut)
+@router.put("/files/{path:path}", tags=["documents"], response_model=bodies.Receipt)
 def write(
     home: TheHome, path: str, wish: bodies.WritingIn, if_match: IfMatch = None, if_none_match: IfNoneMatch = None
 ) -> Response:
@@ -113,7 +112,7 @@ def write(
     return _receipt(home.write(path, wish.text, base=base, reason=wish.reason))
 
 
-@router.delete("/files/{path:path}", tags=["documents"], response_model=bodies.ReceiptOut)
+@router.delete("/files/{path:path}", tags=["documents"], response_model=bodies.Receipt)
 def delete(
     home: TheHome, path: str, if_match: IfMatch = None, reason: Annotated[str, Query(max_length=1_000)] = ""
 ) -> Response:
@@ -121,31 +120,31 @@ def delete(
     return _receipt(home.delete(path, base=_base(home, path, if_match), reason=reason))
 
 
-@router.post("/append", tags=["documents"], response_model=bodies.ReceiptOut)
+@router.post("/append", tags=["documents"], response_model=bodies.Receipt)
 def append(home: TheHome, wish: bodies.Appending) -> Response:
     """Adds lines at the end of a document; never conflicts with others who do."""
     return _receipt(home.append(**wish.model_dump()))
 
 
-@router.post("/edit", tags=["documents"], response_model=bodies.ReceiptOut)
+@router.post("/edit", tags=["documents"], response_model=bodies.Receipt)
 def edit(home: TheHome, wish: bodies.Editing) -> Response:
     """Puts one text in the place of another that stands there once, or everywhere."""
     return _receipt(home.edit(**wish.model_dump()))
 
 
-@router.post("/move", tags=["documents"], response_model=bodies.ReceiptOut)
+@router.post("/move", tags=["documents"], response_model=bodies.Receipt)
 def move(home: TheHome, wish: bodies.Moving) -> Response:
     """Gives a document another path. Its lines keep their provenance."""
     return _receipt(home.move(wish.path, wish.to, reason=wish.reason))
 
 
-@router.post("/remember", tags=["memory"], response_model=bodies.ReceiptOut)
+@router.post("/remember", tags=["memory"], response_model=bodies.Receipt)
 def remember(home: TheHome, wish: bodies.Remembering) -> Response:
     """One line more in MEMORY.md. A line that says so already is refused by the rule `duplicate`."""
     return _receipt(home.remember(wish.fact, section=wish.section, reason=wish.reason))
 
 
-@router.post("/note", tags=["memory"], response_model=bodies.ReceiptOut)
+@router.post("/note", tags=["memory"], response_model=bodies.Receipt)
 def note(home: TheHome, wish: bodies.Noting) -> Response:
     """One line more in today's log, in the user's timezone."""
     return _receipt(home.note(wish.content, reason=wish.reason))
@@ -183,7 +182,7 @@ def _receipts(receipts: Sequence[Receipt], shape: TypeAdapter[Any], answer: obje
 
 
 _RECEIPT, _RECEIPTS, _TIDIED = (
-    TypeAdapter[Any](each) for each in (bodies.ReceiptOut, list[bodies.ReceiptOut], bodies.Tidied)
+    TypeAdapter[Any](each) for each in (bodies.Receipt, bodies.some(bodies.Receipt), bodies.Tidied)
 )
 
 
@@ -214,32 +213,32 @@ def index(home: TheHome, wish: bodies.Indexing) -> IndexReport:
 # -- looking back -----------------------------------------------------------------------------------------------------------
 
 
-@router.get("/history", tags=["past"], response_model=bodies.Paged[bodies.RevisionOut])
+@router.get("/history", tags=["past"], response_model=bodies.paged(bodies.Revision))
 def history(home: TheHome, path: FilePath = "", start: Start = 0, limit: Many = 20) -> object:
     """Revisions of the home or of one document, newest first."""
     return _page(home.past.log(path or None, limit=start + limit + 1), start, limit)
 
 
-@router.get("/diff", tags=["past"])
+@router.get("/diff", tags=["past"], response_model=bodies.Diff)
 def diff(
     home: TheHome,
     revision: Annotated[str, Query(max_length=64)],
     other: Annotated[str | None, Query(max_length=64)] = None,
     path: FilePath = "",
-) -> bodies.Diff:
+) -> object:
     """What one revision changed, or what changed between two."""
-    return bodies.Diff(diff=home.past.diff(revision, other, path=path or None))
+    return {"diff": home.past.diff(revision, other, path=path or None)}
 
 
-@router.post("/compare", tags=["past"])
-def compare(wish: bodies.Comparing) -> bodies.Comparison:
+@router.post("/compare", tags=["past"], response_model=bodies.Comparison)
+def compare(wish: bodies.Comparing) -> object:
     """What changes from one text to another, before it is written. With `base`, also both changes in one text."""
     merged = None if wish.base is None else merge(wish.base, wish.after, wish.before)
     lines = [line for line in diff_lines(unified(wish.before, wish.after)) if line.kind != "file"]
-    return bodies.Comparison(lines=lines, merged=merged)
+    return {"lines": lines, "merged": merged}
 
 
-@router.get("/changes", tags=["past"], response_model=bodies.Paged[Done])
+@router.get("/changes", tags=["past"], response_model=bodies.paged(Done))
 def changes(
     here: Here, session: Annotated[str | None, Query(max_length=200)] = None, start: Start = 0, limit: Many = 50
 ) -> object:
@@ -247,7 +246,7 @@ def changes(
     return _page(here.home.past.changes(session=session, limit=start + limit + 1), start, limit)
 
 
-@router.get("/why", tags=["past"], response_model=bodies.WhyOut)
+@router.get("/why", tags=["past"], response_model=bodies.Why)
 def why(
     home: TheHome,
     path: Annotated[str, Query(min_length=1, max_length=1_024)],
@@ -257,7 +256,7 @@ def why(
     return home.past.why(path, line)
 
 
-@router.post("/undo", tags=["past"], response_model=list[bodies.ReceiptOut])
+@router.post("/undo", tags=["past"], response_model=bodies.some(bodies.Receipt))
 def undo(here: Here, wish: bodies.Undoing) -> Response:
     """Takes back one change (the newest when none is named) or everything a session wrote."""
     if sum(map(bool, (wish.change, wish.session, wish.sweep))) > 1:
@@ -286,17 +285,17 @@ def dream(home: TheHome, wish: bodies.Dreaming) -> object:
     }
 
 
-@router.post("/restore", tags=["past"], response_model=bodies.ReceiptOut)
+@router.post("/restore", tags=["past"], response_model=bodies.Receipt)
 def restore(home: TheHome, wish: bodies.Restoring) -> Response:
     """Writes a document as it stood in a revision or at a time."""
     return _receipt(home.past.restore(wish.path, at=wish.at, base=wish.base))
 
 
-@router.get("/audit", tags=["past"])
-def audit(home: TheHome) -> bodies.Audit:
+@router.get("/audit", tags=["past"], response_model=bodies.Audit)
+def audit(home: TheHome) -> object:
     """Whether the ledger is whole."""
     found = home.past.audit()
-    return bodies.Audit(ok=found.ok, records=found.records, fault=found.fault.what if found.fault else None)
+    return {"ok": found.ok, "records": found.records, "fault": found.fault.what if found.fault else None}
 
 
 def _page(found: Sequence[object], start: int, limit: int) -> dict[str, object]:
@@ -321,13 +320,13 @@ def tidy(here: Here, wish: bodies.Tidying) -> Response:
     if wish.do == "keep":
         if wish.line is not None:
             raise BadArguments("keeping is of all lines; a line is chosen with tidy")
-        return _receipts((), _TIDIED, bodies.Tidied(done=here.tidiness.keep(wish.ids), change=None, receipts=[]))
+        return _receipts((), _TIDIED, {"done": here.tidiness.keep(wish.ids), "change": None, "receipts": []})
     receipts = here.tidiness.tidy(wish.ids, wish.line)
     change = next((receipt.change for receipt in receipts if receipt.change), None)
     return _receipts(receipts, _TIDIED, {"done": len(set(wish.ids)), "receipts": receipts, "change": change})
 
 
-@router.get("/snapshots", tags=["home"], response_model=bodies.Items[bodies.SnapshotOut])
+@router.get("/snapshots", tags=["home"], response_model=bodies.items(bodies.Snapshot))
 def snapshots(here: Here) -> object:
     """The snapshots that are kept, the newest first. None can be fetched: each holds the home's key."""
     return {"items": () if here.hosted else here.home.snapshots.all()}
@@ -352,7 +351,7 @@ def snapshot(here: Here) -> Snapshot | Response:
 # -- approving --------------------------------------------------------------------------------------------------------------
 
 
-@router.get("/pending", tags=["approving"], response_model=bodies.Items[bodies.ProposalOut])
+@router.get("/pending", tags=["approving"], response_model=bodies.items(bodies.Proposal))
 def pending(home: TheHome) -> object:
     """What waits for the owner, oldest first."""
     return {"items": home.inbox.all()}
@@ -364,7 +363,7 @@ def waiting(here: Here) -> dict[str, int]:
     return dict(zip(("proposals", "noted"), here.waiting(), strict=True))
 
 
-@router.get("/pending/{id}", tags=["approving"], response_model=bodies.ProposalOut)
+@router.get("/pending/{id}", tags=["approving"], response_model=bodies.Proposal)
 def proposal(here: Here, id: str) -> Proposal:
     return here.home.inbox.get(id)
 
@@ -375,7 +374,7 @@ def new_lines(here: Here, id: str) -> dict[str, str]:
     return {"content": (found := here.home.inbox.get(id)).content, "text": "".join(parted(found)[1])}
 
 
-@router.post("/pending/{id}/approve", tags=["approving"], response_model=list[bodies.ReceiptOut])
+@router.post("/pending/{id}/approve", tags=["approving"], response_model=bodies.some(bodies.Receipt))
 def approve(here: Here, me: Me, id: str, wish: bodies.Approving) -> Response:
     """Says yes to what was seen. Still waiting (202) is what needs the page or a terminal."""
     waiting, given = here.seen(me, id, wish.content), wish.model_dump(exclude={"part"})
@@ -388,8 +387,8 @@ def approve(here: Here, me: Me, id: str, wish: bodies.Approving) -> Response:
     return _receipts(receipts, _RECEIPTS, receipts)
 
 
-@router.post("/pending/approve", tags=["approving"])
-def approve_all(here: Here, me: Me, wish: bodies.ApprovingAll) -> bodies.ApprovedAll:
+@router.post("/pending/approve", tags=["approving"], response_model=bodies.ApprovedAll)
+def approve_all(here: Here, me: Me, wish: bodies.ApprovingAll) -> object:
     """One yes to several that were seen. Nothing is written when one is not as it was seen, or is decided only by itself."""
     found = [here.seen(me, card.id, card.content) for card in wish.cards]
     for one in found:
@@ -407,7 +406,7 @@ def approve_all(here: Here, me: Me, wish: bodies.ApprovingAll) -> bodies.Approve
         else:
             left[one.id] = receipts[0].reason or "it still waits"
     here.bulletin.look_soon()
-    return bodies.ApprovedAll(approved=approved, left=left)
+    return {"approved": approved, "left": left}
 
 
 def _approver(me: Pass) -> str:
@@ -422,7 +421,7 @@ def deny(here: Here, id: str) -> None:
     here.decided(*waiting)
 
 
-@router.get("/noted", tags=["approving"], response_model=bodies.Items[bodies.NotedOut])
+@router.get("/noted", tags=["approving"], response_model=bodies.items(bodies.Noted))
 def noted(home: TheHome) -> object:
     """What agents noted after they had read outside text, and what imports brought: nobody reviewed it yet."""
     told = []
@@ -433,7 +432,7 @@ def noted(home: TheHome) -> object:
     return {"items": told}
 
 
-@router.post("/noted/keep", tags=["approving"], response_model=list[bodies.ReceiptOut])
+@router.post("/noted/keep", tags=["approving"], response_model=bodies.some(bodies.Receipt))
 def keep(here: Here, me: Me, wish: bodies.Reviewing) -> Response:
     """Moves noted lines to where they were meant to go. A name says what is moved, so it is what was seen."""
     receipts = here.home.inbox.keep(*wish.names, approver=_approver(me))
@@ -451,13 +450,13 @@ def drop(here: Here, wish: bodies.Reviewing) -> None:
 # -- sessions ---------------------------------------------------------------------------------------------------------------
 
 
-@router.get("/sessions", tags=["sessions"], response_model=bodies.Paged[bodies.SessionRow])
+@router.get("/sessions", tags=["sessions"], response_model=bodies.paged(bodies.SessionRow))
 def sessions(here: Here, start: Start = 0, limit: Many = 50) -> object:
     """Sessions, the latest first."""
     return _page(here.home.sessions.list(limit=start + limit + 1), start, limit)
 
 
-@router.get("/sessions/{id}", tags=["sessions"], response_model=bodies.TranscriptOut)
+@router.get("/sessions/{id}", tags=["sessions"], response_model=bodies.Transcript)
 def session(here: Here, id: str, start: Start = 0, limit: Many = 100) -> object:
     """What was said in a session, from an entry on."""
     talks = here.home.sessions
@@ -472,18 +471,18 @@ def session(here: Here, id: str, start: Start = 0, limit: Many = 100) -> object:
 # -- the server itself ------------------------------------------------------------------------------------------------------
 
 
-@router.get("/health", tags=["home"])
-def health(here: Here) -> bodies.HealthOut:
+@router.get("/health", tags=["home"], response_model=bodies.Health)
+def health(here: Here) -> object:
     """What a look at the home tells: damage first, then advice."""
     remarks = here.remarks()
     ok = all(remark.level != "damage" for remark in remarks)
-    return bodies.HealthOut(ok=ok, version=__version__, dialect=here.home.dialect, remarks=remarks)
+    return {"ok": ok, "version": __version__, "dialect": here.home.dialect, "remarks": remarks}
 
 
-@router.get("/tokens", tags=["tokens"])
-def tokens(here: Here) -> bodies.Items[Pass]:
+@router.get("/tokens", tags=["tokens"], response_model=bodies.items(Pass))
+def tokens(here: Here) -> object:
     """Every token that works, without its secret."""
-    return bodies.Items(items=list(here.keyring.all()))
+    return {"items": here.keyring.all()}
 
 
 @router.post("/tokens", tags=["tokens"], status_code=201, response_model=bodies.NewToken)
@@ -555,8 +554,8 @@ def use_model(here: Here, me: Me, name: str) -> None:
     models.use(name)
 
 
-@router.post("/connect/{host}", tags=["settings"])
-def connect(here: Here, me: Me, host: str, wish: bodies.Connecting) -> bodies.ConnectPlan:
+@router.post("/connect/{host}", tags=["settings"], response_model=bodies.ConnectPlan)
+def connect(here: Here, me: Me, host: str, wish: bodies.Connecting) -> object:
     """What connecting a program would change in its files; with the `content` of that, it is done."""
     from anima.connect.connections import connecting_of, host_of
 
@@ -571,7 +570,7 @@ def connect(here: Here, me: Me, host: str, wish: bodies.Connecting) -> bodies.Co
         (found.remove if wish.remove else found.connect)(steps)
     lines = [line for step in steps for line in diff_lines(step.diff)]
     then = "" if wish.remove else found.host.then.format(bundle=found.wiring.bundle)
-    return bodies.ConnectPlan(lines=lines, content=content, then=then)
+    return {"lines": lines, "content": content, "then": then}
 
 
 def _need_page(me: Pass) -> None:

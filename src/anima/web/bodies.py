@@ -8,9 +8,10 @@ Not here: any effect.
 from __future__ import annotations
 
 from datetime import date, datetime
-from typing import Annotated, Any, Generic, Literal, TypeVar, get_type_hints
+from types import GenericAlias
+from typing import Annotated, Any, Literal, get_type_hints
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model
 
 import anima
 from anima import DocPath, Scope
@@ -18,24 +19,15 @@ from anima.model import Change
 from anima.web.draw import DiffLine
 from anima.web.tokens import Pass
 
-T = TypeVar("T")
 Text = Annotated[str, Field(max_length=8 * 2**20)]
 Reason = Annotated[str, Field(max_length=1_000)]
 Place = Annotated[str, Field(min_length=1, max_length=1_024, description="A path inside the home")]
 
 
 class Out(BaseModel):
-    """Something the API gives. `of` is the value it is derived from, `without` names fields that are not told."""
+    """Something the API gives."""
 
     model_config = ConfigDict(from_attributes=True)
-
-    def __init_subclass__(cls, *, of: type | None = None, without: str = "", **more: Any) -> None:
-        super().__init_subclass__(**more)
-        cls.__name__ = cls.__qualname__ = cls.__name__.removesuffix("Out")  # OpenAPI names it like the value
-        if of is not None:
-            told = {name: kind for name, kind in get_type_hints(of).items() if name not in without.split()}
-            cls.__annotations__ = told | cls.__annotations__  # before pydantic reads them
-            cls.__doc__ = cls.__doc__ or of.__doc__
 
 
 class In(BaseModel):
@@ -46,9 +38,6 @@ class In(BaseModel):
     def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)
         cls.__name__ = cls.__qualname__ = cls.__name__.removesuffix("In")
-
-
-# -- out --------------------------------------------------------------------------------------------------------------------
 
 
 class Problem(BaseModel):
@@ -64,281 +53,211 @@ class Problem(BaseModel):
     rule: str | None = None
 
 
-class Items(Out, Generic[T]):
-    items: list[T]
+# -- out --------------------------------------------------------------------------------------------------------------------
 
 
-class Paged(Items[T]):
+def shape(name: str, about: str = "", /, *, of: Any = None, without: str = "", like: Any = Out, **told: Any) -> Any:
+    """What is given under a name: the fields of the value it is `of`, but those it is `without`, and what is `told` beside
+    them, each with its kind; where that is a pair, it may be missing, and the second stands for it."""
+    fields = {field: kind for field, kind in get_type_hints(of).items() if field not in without.split()} if of else {}
+    fields |= told
+    rows: dict[str, Any] = {field: kind if isinstance(kind, tuple) else (kind, ...) for field, kind in fields.items()}
+    return create_model(name, __base__=like, __doc__=about or (of.__doc__ if of else None), **rows)
+
+
+def some(kind: Any) -> Any:
+    """A list of a shape."""
+    return GenericAlias(list, (kind,))
+
+
+def items(of: Any) -> Any:
+    return shape(f"Items[{of.__name__}]", items=some(of))
+
+
+def paged(of: Any) -> Any:
     """Some of a list; `next` is the `start` of the page that follows."""
-
-    next: int | None = None
-
-
-class Entries(Items[anima.Entry]):
-    """Some of a listing; `next` is the `after` of the page that follows."""
-
-    next: str | None = None
-
-
-class SourcedOut(Out):
-    value: str
-    source: str
-
-
-class IdentityOut(Out):
-    name: SourcedOut
-    avatar: SourcedOut
-    creature: SourcedOut | None
-    vibe: SourcedOut | None
-    theme: SourcedOut | None
-    emoji: SourcedOut | None
-
-
-class PromptOut(Out, of=anima.Prompt):
-    text: str
-
-
-class FindingOut(Out, of=anima.Finding, without="start end"):
-    pass
-
-
-class ReceiptOut(Out, of=anima.Receipt):
-    """What became of a change: `written`, or `pending` when it waits for the owner."""
-
-    findings: list[FindingOut]
-
-
-class HitOut(Out, of=anima.Hit, without="document_id chunk_id tags"):
-    citation: str
-
-
-class Hits(Out):
-    """Hits, best first; `notes` says why there are none, or what a reader should know."""
-
-    hits: list[HitOut]
-    notes: list[str]
-
-
-class Tree(Out):
-    entries: list[str]
-
-
-class RevisionOut(Out, of=anima.Revision, without="batch anchor"):
-    pass
-
-
-class Diff(Out):
-    diff: str
-
-
-class Comparison(Out):
-    """`merged` holds both changes in one text, where a base was given and they do not touch the same lines."""
-
-    lines: list[DiffLine]
-    merged: str | None
-
-
-class SourceOut(Out, of=anima.Source, without="lost"):
-    trusted: bool
-
-
-class WhyOut(Out, of=anima.Why):
-    source: SourceOut
-
-
-class WishOut(Out, of=Change, without="base opening session under"):
-    """One change of a proposal."""
-
-
-class ProposalOut(Out, of=anima.Proposal, without="bases forget asked"):
-    """A change that waits for the owner. `content` is what an approval is bound to."""
-
-    path: DocPath
-    session: str | None
-    findings: list[FindingOut]
-    changes: list[WishOut]
-
-
-class NotedOut(Out):
-    """A line, or a whole document, that nobody reviewed yet. `name` follows from what it would add, and where."""
-
-    name: str
-    to: DocPath
-    section: str | None
-    text: str
-    origins: list[str]
-    session: str | None
-    time: str
-    recalls: int
-    findings: list[FindingOut]
-
-
-class HealthOut(Out):
-    ok: bool
-    version: str
-    dialect: str
-    remarks: list[anima.Remark]
-
-
-class Audit(Out):
-    ok: bool
-    records: int
-    fault: str | None
-
-
-class Remembered(Out):
-    """A line of memory that could be tidied."""
-
-    path: str
-    number: int
-    text: str
-    day: date | None
-
-
-class SuggestionOut(Out, of=anima.Suggestion, without="pages"):
-    """Something to tidy up. `id` is the digest of what it would do; `between` are the lines of a choice."""
-
-    id: str
-    keep: Remembered | None
-    remove: list[Remembered]
-    between: list[Remembered]
-    diff: str
-
-
-class Suggestions(Paged[SuggestionOut]):
-    """What a look found, of `total`. `outdated`: documents changed since, and only what still stands is told."""
-
-    total: int
-    at: datetime
-    lines: int
-    documents: int
-    outdated: bool
-    notes: list[str]
-
-
-class Tidied(Out):
-    """What became of an act. `change` is what undo takes; keeping lines is none."""
-
-    done: int
-    change: str | None
-    receipts: list[ReceiptOut]
-
-
-class SnapshotOut(Out, of=anima.Snapshot, without="path fresh files left_out"):
-    """An archive of the home. It is named, not given: it holds the home's key."""
-
-    name: str
-
-
-class TakenSnapshot(SnapshotOut):
-    """`fresh` is false when nothing had changed since this one."""
-
-    fresh: bool
-
-
-class SessionRow(Out, of=anima.Listed, without="bytes lines layer parent"):
-    """A session as the list shows it."""
-
-
-class TurnOut(Out):
-    """One line of a conversation. `call` is there where it is a call of a tool of the home's own, and `content` its answer."""
-
-    timestamp: str
-    role: str
-    content: str
-    sender_id: str | None
-    name: str | None = None
-    call: dict[str, Any] | None = None
-
-
-class TranscriptOut(Out):
-    """Some turns of a session, in their order, of `total`. `damaged` are lines that could not be read."""
-
-    id: str
-    turns: list[TurnOut]
-    total: int
-    damaged: list[str]
-    next: int | None = None
-
-
-class ChatRow(SessionRow):
-    """A conversation of the owner's own; `running` while a turn goes on."""
-
-    running: bool
-
-
-class SaidIn(Out):
-    """Where something is heard: the conversation, the turn, and the event after which that turn is told."""
-
-    id: str
-    turn: int
-    after: int
-
-
-class ChatOut(Out):
+    return shape(f"Paged[{of.__name__}]", items=some(of), next=(int | None, None))
+
+
+Pong = shape("Pong", ok=(bool, True))
+Sourced = shape("Sourced", value=str, source=str)
+_sourced = dict.fromkeys(("creature", "vibe", "theme", "emoji"), Sourced | None)
+Identity = shape("Identity", name=Sourced, avatar=Sourced, **_sourced)
+Prompt = shape("Prompt", of=anima.Prompt, text=str)
+Entries = shape(
+    "Entries",
+    "Some of a listing; `next` is the `after` of the page that follows.",
+    items=list[anima.Entry],
+    next=(str | None, None),
+)
+Tree = shape("Tree", entries=list[str])
+Finding = shape("Finding", of=anima.Finding, without="start end")
+Receipt = shape(
+    "Receipt",
+    "What became of a change: `written`, or `pending` when it waits for the owner.",
+    of=anima.Receipt,
+    findings=some(Finding),
+)
+Hit = shape("Hit", of=anima.Hit, without="document_id chunk_id tags", citation=str)
+Hits = shape(
+    "Hits",
+    "Hits, best first; `notes` says why there are none, or what a reader should know.",
+    hits=some(Hit),
+    notes=list[str],
+)
+Revision = shape("Revision", of=anima.Revision, without="batch anchor")
+Diff = shape("Diff", diff=str)
+Comparison = shape(
+    "Comparison",
+    "`merged` holds both changes in one text, where a base was given and they do not touch the same lines.",
+    lines=list[DiffLine],
+    merged=str | None,
+)
+Source = shape("Source", of=anima.Source, without="lost", trusted=bool)
+Why = shape("Why", of=anima.Why, source=Source)
+Wish = shape("Wish", "One change of a proposal.", of=Change, without="base opening session under")
+Proposal = shape(
+    "Proposal",
+    "A change that waits for the owner. `content` is what an approval is bound to.",
+    of=anima.Proposal,
+    without="bases forget asked",
+    path=DocPath,
+    session=str | None,
+    findings=some(Finding),
+    changes=some(Wish),
+)
+ApprovedAll = shape(
+    "ApprovedAll", "`left` says of each that goes on waiting why it does.", approved=list[str], left=dict[str, str]
+)
+Noted = shape(
+    "Noted",
+    "A line, or a whole document, that nobody reviewed yet. `name` follows from what it would add, and where.",
+    name=str,
+    to=DocPath,
+    section=str | None,
+    text=str,
+    origins=list[str],
+    session=str | None,
+    time=str,
+    recalls=int,
+    findings=some(Finding),
+)
+Health = shape("Health", ok=bool, version=str, dialect=str, remarks=list[anima.Remark])
+Audit = shape("Audit", ok=bool, records=int, fault=str | None)
+Remembered = shape(
+    "Remembered", "A line of memory that could be tidied.", path=str, number=int, text=str, day=date | None
+)
+Suggestion = shape(
+    "Suggestion",
+    "Something to tidy up. `id` is the digest of what it would do; `between` are the lines of a choice.",
+    of=anima.Suggestion,
+    without="pages",
+    id=str,
+    keep=Remembered | None,
+    remove=some(Remembered),
+    between=some(Remembered),
+    diff=str,
+)
+Suggestions = shape(
+    "Suggestions",
+    "What a look found, of `total`. `outdated`: documents changed since, and only what still stands is told.",
+    like=paged(Suggestion),
+    total=int,
+    at=datetime,
+    lines=int,
+    documents=int,
+    outdated=bool,
+    notes=list[str],
+)
+Tidied = shape(
+    "Tidied",
+    "What became of an act. `change` is what undo takes; keeping lines is none.",
+    done=int,
+    change=str | None,
+    receipts=some(Receipt),
+)
+Snapshot = shape(
+    "Snapshot",
+    "An archive of the home. It is named, not given: it holds the home's key.",
+    of=anima.Snapshot,
+    without="path fresh files left_out",
+    name=str,
+)
+TakenSnapshot = shape(
+    "TakenSnapshot", "`fresh` is false when nothing had changed since this one.", like=Snapshot, fresh=bool
+)
+SessionRow = shape("SessionRow", "A session as the list shows it.", of=anima.Listed, without="bytes lines layer parent")
+Turn = shape(
+    "Turn",
+    "One line of a conversation. `call` is there where it is a call of a tool of the home's own, and `content` its answer.",
+    timestamp=str,
+    role=str,
+    content=str,
+    sender_id=str | None,
+    name=(str | None, None),
+    call=(dict[str, Any] | None, None),
+)
+Transcript = shape(
+    "Transcript",
+    "Some turns of a session, in their order, of `total`. `damaged` are lines that could not be read.",
+    id=str,
+    turns=some(Turn),
+    total=int,
+    damaged=list[str],
+    next=(int | None, None),
+)
+ChatRow = shape(
+    "ChatRow", "A conversation of the owner's own; `running` while a turn goes on.", like=SessionRow, running=bool
+)
+SaidIn = shape(
+    "SaidIn",
+    "Where something is heard: the conversation, the turn, and the event after which that turn is told.",
+    id=str,
+    turn=int,
+    after=int,
+)
+Chat = shape(
+    "Chat",
     """A conversation as it stands: the newest turns of `total`, the events to listen to `after` them, the model, the tokens
-    since this server took it up, with the cost where a price is known, and what waits: a `proposal`, a `call` of a
-    tool from outside, or a line that was `noted`, by its `id`."""
-
-    id: str
-    turns: list[TurnOut]
-    total: int
-    after: int
-    running: bool
-    model: str
-    used: dict[str, Any] | None
-    cards: list[dict[str, str]]
-
-
-class NewToken(Out, of=Pass):
-    """`token` is told only now."""
-
-    token: str
-
-
-class ToolOut(Out):
-    name: str
-    about: str
-    arguments: dict[str, Any] = Field(description="JSON Schema of the arguments")
-    read_only: bool
-    destructive: bool
-    idempotent: bool
-
-
-class AgentSession(Out):
-    id: str
-    scope: Scope
-    prompt: PromptOut
-
-
-class AgentState(Out):
-    id: str
-    tainted: list[str]
-
-
-class Pong(Out):
-    ok: bool = True
-
-
-class Forgot(Out, of=anima.Forgetting, without="touched"):
-    """The receipt: counts by place, and whether the proof found nothing left."""
-
-    counts: dict[str, int]
-    left: list[Annotated[str, BeforeValidator(lambda left: left.where)]]
-
-
-class Dreamed(Out):
-    """What became of a night."""
-
-    status: str
-    said: str
-    change: str | None
-    revision: str | None
-    proposals: list[str]
-    diff: str
-    promoted: list[str]
-    retired: list[str]
-    considered: int
+since this server took it up, with the cost where a price is known, and what waits: a `proposal`, a `call` of a
+tool from outside, or a line that was `noted`, by its `id`.""",
+    id=str,
+    turns=some(Turn),
+    total=int,
+    after=int,
+    running=bool,
+    model=str,
+    used=dict[str, Any] | None,
+    cards=list[dict[str, str]],
+)
+NewToken = shape("NewToken", "`token` is told only now.", of=Pass, token=str)
+Schema = Annotated[dict[str, Any], Field(description="JSON Schema of the arguments")]
+Tool = shape("Tool", name=str, about=str, arguments=Schema, read_only=bool, destructive=bool, idempotent=bool)
+AgentSession = shape("AgentSession", id=str, scope=Scope, prompt=Prompt)
+AgentState = shape("AgentState", id=str, tainted=list[str])
+Where = Annotated[str, BeforeValidator(lambda left: left.where)]
+Forgot = shape(
+    "Forgot",
+    "The receipt: counts by place, and whether the proof found nothing left.",
+    of=anima.Forgetting,
+    without="touched",
+    counts=dict[str, int],
+    left=list[Where],
+)
+Dreamed = shape(
+    "Dreamed",
+    "What became of a night.",
+    status=str,
+    said=str,
+    change=str | None,
+    revision=str | None,
+    proposals=list[str],
+    diff=str,
+    promoted=list[str],
+    retired=list[str],
+    considered=int,
+)
+ConnectPlan = shape("ConnectPlan", lines=list[DiffLine], content=str, then=str)
 
 
 # -- in ---------------------------------------------------------------------------------------------------------------------
@@ -457,13 +376,6 @@ class ApprovingAll(In):
     cards: Annotated[list[SeenCard], Field(min_length=1, max_length=1_000)]
 
 
-class ApprovedAll(Out):
-    """`left` says of each that goes on waiting why it does."""
-
-    approved: list[str]
-    left: dict[str, str]
-
-
 class Reviewing(In):
     """The names of noted lines."""
 
@@ -485,12 +397,6 @@ class Connecting(In):
 
     remove: bool = False
     content: Annotated[str | None, Field(max_length=64)] = None
-
-
-class ConnectPlan(Out):
-    lines: list[DiffLine]
-    content: str
-    then: str
 
 
 class TokenWish(In):

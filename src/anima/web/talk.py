@@ -41,30 +41,30 @@ OVER = Event(kind="stopped", n=0)
 MOST_TURNS = 400  # of a conversation that is opened
 
 
-@owners.get("", response_model=bodies.Items[bodies.ChatRow])
+@owners.get("", response_model=bodies.items(bodies.ChatRow))
 def chats(here: Here, limit: Annotated[int, Query(ge=1, le=1_000)] = 100) -> object:
     """The owner's own conversations, the latest first."""
     return {"items": here.chats.rows(limit)}
 
 
-@owners.post("", status_code=201)
-async def begin(here: Here, wish: bodies.Telling) -> bodies.SaidIn:
+@owners.post("", status_code=201, response_model=bodies.SaidIn)
+async def begin(here: Here, wish: bodies.Telling) -> object:
     """Begins a conversation with what the owner says first."""
     return await _said(here, await here.chats.do(here.chats.begin()), wish)
 
 
-@owners.post("/{id}", status_code=201)
-async def say(here: Here, id: str, wish: bodies.Telling) -> bodies.SaidIn:
+@owners.post("/{id}", status_code=201, response_model=bodies.SaidIn)
+async def say(here: Here, id: str, wish: bodies.Telling) -> object:
     """Says something in a conversation. While a turn runs, it is heard at its next step, or right after it."""
     return await _said(here, await here.chats.do(here.chats.get(id)), wish)
 
 
-async def _said(here: Served, chat: Chat, wish: bodies.Telling) -> bodies.SaidIn:
+async def _said(here: Served, chat: Chat, wish: bodies.Telling) -> dict[str, object]:
     turn, after = await here.chats.do(chat.say(wish.text))
-    return bodies.SaidIn(id=chat.id, turn=turn, after=after)
+    return {"id": chat.id, "turn": turn, "after": after}
 
 
-@owners.get("/{id}", response_model=bodies.ChatOut)
+@owners.get("/{id}", response_model=bodies.Chat)
 async def chat(here: Here, id: str) -> object:
     """A conversation as it stands. Of a turn that runs nothing is told here: its events begin after `after`."""
     found = await here.chats.do(here.chats.get(id))
@@ -120,14 +120,13 @@ def aside(work: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
     return run
 
 
-@agents.get("/tools")
+@agents.get("/tools", response_model=bodies.items(bodies.Tool))
 @aside
-def tools(here: Here, me: Me) -> bodies.Items[bodies.ToolOut]:
+def tools(here: Here, me: Me) -> object:
     """The tools there are in this token's scope."""
     rows = here.home.sessions.tools(here.scope_of(me))
     told = ("name", "about", "read_only", "destructive", "idempotent")
-    found = [{name: getattr(tool, name) for name in told} | {"arguments": tool.schema()} for tool in rows]
-    return bodies.Items[bodies.ToolOut].model_validate({"items": found})
+    return {"items": [{name: getattr(tool, name) for name in told} | {"arguments": tool.schema()} for tool in rows]}
 
 
 @agents.post("/tools/{name}")
@@ -140,7 +139,7 @@ def call(here: Here, me: Me, name: str, arguments: Annotated[dict[str, Any], Bod
     return found
 
 
-@agents.get("/agent/prompt", name="prompt", response_model=bodies.PromptOut)
+@agents.get("/agent/prompt", name="prompt", response_model=bodies.Prompt)
 @aside
 def agent_prompt(here: Here, me: Me) -> Prompt:
     """The system prompt of the conversation that goes on; frozen when it began."""
@@ -155,22 +154,22 @@ def begin_anew(here: Here, me: Me) -> object:
     return {"id": session.id, "scope": session.listener.scope, "prompt": session.prompt}
 
 
-@agents.post("/agent/log")
+@agents.post("/agent/log", response_model=bodies.AgentState)
 @aside
-def log(here: Here, me: Me, wish: bodies.Saying) -> bodies.AgentState:
+def log(here: Here, me: Me, wish: bodies.Saying) -> object:
     """Records one line of the conversation in its transcript, secrets struck out."""
     session = here.session_of(me)
     session.log(wish.role, wish.content)
-    return bodies.AgentState(id=session.id, tainted=sorted(session.tainted))
+    return {"id": session.id, "tainted": sorted(session.tainted)}
 
 
-@agents.post("/agent/taint")
+@agents.post("/agent/taint", response_model=bodies.AgentState)
 @aside
-def taint(here: Here, me: Me, wish: bodies.Tainting) -> bodies.AgentState:
+def taint(here: Here, me: Me, wish: bodies.Tainting) -> object:
     """Says that untrusted text came into the conversation: web, tool, skill or peer."""
     session = here.session_of(me)
     session.taint(wish.origin)
-    return bodies.AgentState(id=session.id, tainted=sorted(session.tainted))
+    return {"id": session.id, "tainted": sorted(session.tainted)}
 
 
 # -- OpenAI's chat format -------------------------------------------------------------------------------------------------
