@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import date, datetime, time
@@ -69,21 +69,10 @@ class _Plan:
     """Everything that would be done. Nothing is, until `perform`."""
 
     sought: Choice
-    touched: tuple[Touched, ...]  # lines of documents
     changes: tuple[Change, ...]
     held: tuple[tuple[Holder, tuple[Touched, ...]], ...]
     keep: tuple[str, ...]  # phrases that stay forgotten
-    left: tuple[Left, ...]
-    notes: tuple[str, ...]
-
-    @property
-    def everything(self) -> tuple[Touched, ...]:
-        return (*self.touched, *(each for _, found in self.held for each in found))
-
-    def shown(self) -> Forgetting:
-        """As its owner sees it."""
-        told = Forgetting(touched=self.everything, purge=self.sought.purge, done=False, phrases=len(self.keep))
-        return replace(told, left=self.left, notes=self.notes)
+    shown: Forgetting  # as its owner sees it
 
 
 class Forget:
@@ -103,21 +92,22 @@ class Forget:
     def ask(self, *, purge: bool, dry_run: bool, **what: Any) -> Forgetting:
         """What a person asks for; with `dry_run` only looked for. Raises BadArguments with what to say instead."""
         asked = asked_of(self._site, **what)
-        return self.plan(asked, purge=purge).shown() if dry_run else self.perform(asked, purge=purge)
+        return self.plan(asked, purge=purge).shown if dry_run else self.perform(asked, purge=purge)
 
     # -- the plan -------------------------------------------------------------------------------------------------------
 
     def plan(self, asked: Asked, *, purge: bool) -> _Plan:
         """What holds it, everywhere. Touches nothing."""
-        documents, unread = self._documents()
+        documents, left = self._documents()
         sought = Choice(self._site, asked, self._sessions(asked), purge=purge)
         keep = self._seek(asked, sought, documents)
         dreamed = self._dreamed_from(sought, documents)
-        touched, changes, left = list[Touched](), list[Change](), unread
+        drawn: list[Touched | Left | Change] = []
         for document in documents:
             if asked.layer is None or layer_at(document.path) == asked.layer:
-                change = self._draw(sought, asked, document, dreamed, touched, left)
-                changes += [change] if change else []
+                drawn += self._draw(sought, asked, document, dreamed)
+        touched = [each for each in drawn if isinstance(each, Touched)]
+        left += [each for each in drawn if isinstance(each, Left)]
         notes = [
             f"the name of {d.path} holds it; rename the document yourself, the ledger keeps its names"
             for d in documents
@@ -131,17 +121,14 @@ class Forget:
         for holder in self._holders:
             found = list(holder.find(sought))
             held.append((holder, tuple(each for each in found if isinstance(each, Touched))))
+            touched += held[-1][1]
             left += [each for each in found if isinstance(each, Left)]
             notes += [each for each in found if isinstance(each, str)]
-        return _Plan(
-            sought=sought,
-            touched=tuple(touched),
-            changes=tuple(changes),
-            held=tuple(held),
-            keep=tuple(dict.fromkeys((*keep, *sought.matched))) if asked.layer is None else (),
-            left=tuple(left),
-            notes=tuple(notes),
-        )
+        changes = tuple(each for each in drawn if isinstance(each, Change))
+        kept = tuple(dict.fromkeys((*keep, *sought.matched))) if asked.layer is None else ()
+        shown = Forgetting(touched=tuple(touched), purge=purge, done=False, phrases=len(kept))
+        shown = replace(shown, left=tuple(left), notes=tuple(notes))
+        return _Plan(sought=sought, changes=changes, held=tuple(held), keep=kept, shown=shown)
 
     def _documents(self) -> tuple[list[Document], list[Left]]:
         """Every document a verb may write, and those that cannot be."""
@@ -206,14 +193,8 @@ class Forget:
         return frozenset(found)
 
     def _draw(
-        self,
-        sought: Choice,
-        asked: Asked,
-        document: Document,
-        dreamed: frozenset[str],
-        touched: list[Touched],
-        left: list[Left],
-    ) -> Change | None:
+        self, sought: Choice, asked: Asked, document: Document, dreamed: frozenset[str]
+    ) -> Iterator[Touched | Left | Change]:
         """What a document loses, and the change that does it."""
         path, lines = document.path, lines_of(document.text)
         chosen = sought.lines(path, document.text)
@@ -221,10 +202,10 @@ class Forget:
         if dreamed:
             hits |= {number for number, line in enumerate(lines) if self._store.key.line(line) in dreamed}
         if not hits:
-            return None
+            return
         if self._store.whole.names_of(path.text) > 1:
-            left.append(Left(path.text, "the file has several names (hard links), so it is not written"))
-            return None
+            yield Left(path.text, "the file has several names (hard links), so it is not written")
+            return
         for number in sorted(with_hanging(lines, hits)):
             if lines[number].strip():
                 source = self._store.provenance.source(path, lines[number]) if self._store.begun else OWNERS
@@ -232,10 +213,10 @@ class Forget:
                 place = "layer" if layer_at(path) is not None else "dreamed" if is_dreamed else "line"
                 why = _why(asked, source, number in chosen, number in hits)
                 where, text = f"{path}:{number + 1}", lines[number].strip()[:_SHOWN]
-                touched.append(Touched(place=place, where=where, why=why, text=text))
+                yield Touched(place=place, where=where, why=why, text=text)
         text = without(document.text, hits, lambda rest: _said(sought, rest))
         is_named = self._site.layout.row_of(path).path == path.text
-        return becoming(path, document.text, text if text.strip() or is_named else None, reason="forget")
+        yield becoming(path, document.text, text if text.strip() or is_named else None, reason="forget")
 
     # -- the deed -------------------------------------------------------------------------------------------------------
 
@@ -247,11 +228,12 @@ class Forget:
         return self._carry_out(self.plan(asked, purge=purge), last)
 
     def _carry_out(self, drawn: _Plan, last: str | None) -> Forgetting:
-        sought, left, notes = drawn.sought, list(drawn.left), list(drawn.notes)
+        sought, left, notes = drawn.sought, list(drawn.shown.left), list(drawn.shown.notes)
         with self._store.lock():
             phrases = self._writer.forgotten.add(drawn.keep, at=self._site.clock())
         receipts = self._writer.submit(drawn.changes, what="forget", of=last) if drawn.changes else ()
-        others = self._other_wishes(sought, last)
+        waiting = (p for p in self._writer.proposals.all(self._site.clock()) if p.forget and p.id != last)
+        others = [p for p in waiting if not sought.words.touches(p.forgets)]  # they mean more than what goes now
         for holder, found in drawn.held:
             for told in holder.forget(sought, [each for each in found if each.where != last]):
                 if isinstance(told, str):
@@ -269,15 +251,10 @@ class Forget:
         first = receipts[0] if receipts else None
         if first is not None and sought.purge:  # revisions have other names now
             first = replace(first, revision=self._store.history.head() if self._store.history else None)
-        done = replace(drawn.shown(), done=True, phrases=phrases, verified=not left)
+        done = replace(drawn.shown, done=True, phrases=phrases, verified=not left)
         if first is not None:
             done = replace(done, change=first.change, revision=first.revision)
         return self._recorded(drawn, replace(done, left=tuple(dict.fromkeys(left)), notes=tuple(notes)), last)
-
-    def _other_wishes(self, sought: Choice, last: str | None) -> list[Proposal]:
-        """Wishes to forget that wait, and mean more than what goes now."""
-        waiting = self._writer.proposals.all(self._site.clock())
-        return [p for p in waiting if p.forget and p.id != last and not sought.words.touches(p.forgets)]
 
     def _recorded(self, drawn: _Plan, done: Forgetting, last: str | None) -> Forgetting:
         """The ledger's word for it: counts and digests, no text."""
@@ -313,7 +290,7 @@ class Forget:
             return next((p for p in before[0] if p.content == content), None)
         drawn = self.plan(_asked_by(wish), purge=False)
         bases = [self._store.documents.read(c.path).text for c in drawn.changes]
-        rest = [each for each in drawn.everything if each.place in ("transcript", "proposal", "torn")]
+        rest = [each for each in drawn.shown.touched if each.place in ("transcript", "proposal", "torn")]
         told = "".join(f"forget: {each.place} {each.where}, {each.count} ({each.why})\n" for each in rest)
         with self._store.lock():
             return pending.ask(
@@ -499,7 +476,9 @@ class Choice:
 
     def lines(self, path: DocPath, text: str) -> set[int]:
         """The numbers, from 0, of the lines of a document that are meant. A heading goes with all that is below it."""
-        if not self._asked.by_source or (self._is_timed and not self._has_memory(path)):
+        if not self._asked.by_source:
+            return set()
+        if self._is_timed and self._site.layout.row_of(path).policy not in (Policy.MEMORY, Policy.REVIEW):
             return set()
         lines = lines_of(text)
         allowed = self._filter.hits(text) if self._filter else None
@@ -515,9 +494,6 @@ class Choice:
         """By time alone, only memory is meant: the day a home was made is no reason to lose its soul."""
         return not (self._asked.session or self._asked.sender or self._asked.origin or self._asked.path)
 
-    def _has_memory(self, path: DocPath) -> bool:
-        return self._site.layout.row_of(path).policy in (Policy.MEMORY, Policy.REVIEW)
-
     def _means(self, path: DocPath, line: str) -> bool:
         asked = self._asked
         if asked.path is not None:
@@ -528,11 +504,7 @@ class Choice:
             return False
         if asked.origin and asked.origin not in (source.origin, *source.taint):
             return False
-        return self._in_time(source, path)
-
-    def _in_time(self, source: Source, path: DocPath) -> bool:
-        since, until = self._asked.since, self._asked.until
-        if source.time is not None or not (since or until):
+        if source.time is not None or not (asked.since or asked.until):
             return self.within(source.time)
         day = self._site.layout.date_of(path)  # written before the ledger began: a log still says its day
         zone = self._site.now().tzinfo

@@ -21,7 +21,7 @@ from starlette.requests import Request
 from anima import DocPath, HomeError, NoSuchRevision, Revision, time_of
 from anima.agent import PRACTICE
 from anima.agent.chats import CHANNEL, models_of
-from anima.web.draw import ProseLine, diff_lines, prose
+from anima.web.draw import diff_lines, prose
 from anima.web.pages import PageView, WebPage, asked_number
 from anima.web.served import Served
 
@@ -46,8 +46,9 @@ def today(here: Served, request: Request) -> dict[str, Any]:
     with suppress(HomeError):
         last = home.dreams.last if home.past.tip else None
         given["night"] = {"at": last, "told": next(iter(nights_of(here)), None)} if last and last >= since else None
-    talks = home.sessions.list(home.sessions.owner(), limit=TALKED) if home.sessions.kept else ()
-    given["talks"] = [row for row in talks if row.updated_at >= since.astimezone(UTC).isoformat()]
+    given["talks"] = [
+        row for row in home.sessions.list(limit=TALKED) if row.updated_at >= since.astimezone(UTC).isoformat()
+    ]
     return given | {"schedule": _schedule(here), "guide": _guide(here, request)}
 
 
@@ -115,6 +116,8 @@ def _schedule(here: Served) -> dict[str, Any]:
 
 def _guide(here: Served, request: Request) -> dict[str, Any] | None:
     """The steps of a beginning, each with whether it is done; None once all are, or where this browser hides it."""
+    from anima.connect.hosts import HOSTS
+
     home, layout = here.home, here.home.layout
     if here.has_begun or request.cookies.get(f"guide-{request.app.state.homes.cookie}") == "hidden":
         return None
@@ -122,7 +125,8 @@ def _guide(here: Served, request: Request) -> dict[str, Any] | None:
     for role in ("user", "identity"):
         with suppress(HomeError):
             texts[role] = home.read(here.page_of(role)).text if layout.has(role) else ""
-    seen = next((row for row in talks if row.source_plugin in _agents()), None)
+    programs = {"mcp", "http", *HOSTS}  # of somebody's, as the conversations they held are called
+    seen = next((row for row in talks if row.source_plugin in programs), None)
     done = {
         "you": "**Name:** _(" not in texts.get("user", ""),
         "agent": "**Creature:** _(" not in texts.get("identity", ""),
@@ -135,13 +139,6 @@ def _guide(here: Served, request: Request) -> dict[str, Any] | None:
         return None
     at = time_of(seen.updated_at) if seen else None
     return {"done": done, "zone": str(home.site.zone() or ""), "seen": at, **connecting(here)}
-
-
-def _agents() -> frozenset[str]:
-    """How conversations are called that a program of somebody's held: over MCP or HTTP, or by the hooks of a host."""
-    from anima.connect.hosts import HOSTS
-
-    return frozenset({"mcp", "http", *HOSTS})
 
 
 def connecting(here: Served) -> dict[str, Any]:
@@ -170,20 +167,19 @@ def connecting(here: Served) -> dict[str, Any]:
 
 def dreams(here: Served, request: Request) -> dict[str, Any]:
     """What `?part=` asks for, or all of it: a dry run is not made for the drawings alone, nor the other way round."""
-    part = request.query_params.get("part")
-    older = asked_number(request, "older", default=0, least=0, most=1_000_000)
-    given: dict[str, Any] = {"older": older}
+    part, home = request.query_params.get("part"), here.home
+    given: dict[str, Any] = {"older": asked_number(request, "older", default=0, least=0, most=1_000_000)}
     if part != "drawn":
-        given |= {
-            **_when(here),
-            **_tonight(here),
-            **_diary(here),
-            "kept": here.home.dreams.kept()[::-1][:KEPT],
-            "back": _last_night(here),
-            "curated": here.home.layout.curated,
-        }
+        given |= {**_when(here), **_tonight(here), "kept": home.dreams.kept()[::-1][:KEPT], "back": "", "unread": ""}
+        given |= {"curated": home.layout.curated, "diary": home.dreams.diary_path.text, "many_nights": NIGHTS}
+        with suppress(NoSuchRevision):  # no night can be taken back
+            given["back"] = home.past.last_sweep()
+        try:
+            given["nights"] = nights_of(here)
+        except HomeError as error:
+            given |= {"nights": [], "unread": str(error)}
     if part != "night":
-        given |= {"days": here.home.upkeep.numbers().days, "budget": here.home.dreams.budget}
+        given |= {"days": home.upkeep.numbers().days, "budget": home.dreams.budget}
     return given
 
 
@@ -207,16 +203,13 @@ def _tonight(here: Served) -> dict[str, Any]:
         "tonight": "",
         "wrong": "",
     }
-    if not here.home.past.tip:
-        return found
     try:
-        swept = here.home.dream(dry_run=True)
+        swept = here.home.dream(dry_run=True) if here.home.past.tip else None
     except HomeError as error:
         return found | {"wrong": str(error)}
-    plan = swept.plan
-    if plan is None:
+    if swept is None or swept.plan is None:
         return found
-    promoted = [promotion.candidate for promotion in plan.promotions]
+    plan, promoted = swept.plan, [promotion.candidate for promotion in swept.plan.promotions]
     taken = {(each.note.path, each.note.line) for each in promoted}
     rest = [each for each in plan.considered if (each.note.path, each.note.line) not in taken]
     ranked = [(each, True) for each in promoted] + [(e, False) for e in sorted(rest, key=lambda e: -e.score.total)]
@@ -224,44 +217,19 @@ def _tonight(here: Served) -> dict[str, Any]:
     return found | {"plan": plan, "candidates": ranked, "many": CANDIDATES, "tonight": tonight}
 
 
-def _diary(here: Served) -> dict[str, Any]:
-    """The nights, newest first, from the one that is asked for."""
-    path, nights, unread = here.home.dreams.diary_path.text, list[dict[str, Any]](), ""
-    try:
-        nights = nights_of(here)
-    except HomeError as error:
-        unread = str(error)
-    return {"nights": nights, "many_nights": NIGHTS, "diary": path, "unread": unread}
-
-
 def nights_of(here: Served) -> list[dict[str, Any]]:
-    """The nights of the diary, newest first. Raises HomeError where it cannot be read."""
-    return list(_nights(here.home.dreams.diary(), here.home.dreams.opening))[::-1]
-
-
-def _nights(text: str, opening: str) -> Iterator[dict[str, Any]]:
-    """The diary cut at its headings. What the file begins with is no night, unless somebody wrote something there."""
-    title: ProseLine | None = None
-    lines: list[ProseLine] = []
-    preface = text.removeprefix(opening)
-    begins_with_a_night = preface.lstrip().startswith("## ")
+    """The nights of the diary, newest first: it is cut at its headings. What the file begins with is no night, unless
+    somebody wrote something there. Raises HomeError where it cannot be read."""
+    text = here.home.dreams.diary()
+    preface = text.removeprefix(here.home.dreams.opening).lstrip()
+    nights: list[dict[str, Any]] = [{"title": None, "lines": []}]
     for line in prose(text):
-        if line.kind != "h2":
-            lines += [line] if line.kind != "blank" else []
-            continue
-        if title is not None or (lines and not begins_with_a_night):
-            yield {"title": title, "lines": lines}
-        title, lines = line, []
-    if title is not None or (lines and preface.strip()):
-        yield {"title": title, "lines": lines}
-
-
-def _last_night(here: Served) -> str:
-    """The last night that can be taken back; empty when there is none."""
-    try:
-        return here.home.past.last_sweep()
-    except NoSuchRevision:
-        return ""
+        if line.kind == "h2":
+            nights.append({"title": line, "lines": []})
+        elif line.kind != "blank":
+            nights[-1]["lines"].append(line)
+    is_written = nights[0]["lines"] and preface and not preface.startswith("## ")
+    return nights[:0:-1] + (nights[:1] if is_written else [])
 
 
 PAGES = (
