@@ -21,7 +21,8 @@ from anima.home.folders import fleet
 from anima.model import Scope
 from anima.store.rows.tenants import Tenants
 from anima.web.guard import KEY
-from anima.web.serve import Fleetwise, fleet_app
+from anima.web.homes import Fleetwise
+from anima.web.serve import fleet_app
 from anima.web.tokens import digest_of, new_pass, new_secret
 from conftest import Cluster
 

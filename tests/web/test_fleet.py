@@ -29,7 +29,7 @@ from anima.home import now
 from anima.home.folders import fleet
 from anima.store.rows.tenants import Fleet
 from anima.web.guard import KEY
-from anima.web.homes import Waking, Woken
+from anima.web.homes import Waking, Whose
 from anima.web.telemetry import JsonLines
 from conftest import Cluster
 from fronting import BASE, Front
@@ -318,7 +318,7 @@ def test_traces_and_metrics_reach_a_collector_without_a_text_of_a_memory(
 def test_a_server_is_not_kept_by_what_waits_to_be_looked_at(front: Front) -> None:
     waking = Waking(front.app.state.homes, front.app.state.homes._fleet)
     while not waking._due.full():
-        waking._due.put(Woken(0, "nobody", "main"))
+        waking._due.put(Whose(0, "nobody", "main"))
 
     waking.stop()
 
@@ -441,7 +441,7 @@ def test_a_ritual_runs_once_and_within_the_tokens_of_its_tenant(front: Front, tw
     homes, name = front.app.state.homes, two[0]
     with psycopg.connect(front.cluster.owner) as db:
         tenant = (db.execute("select tenant from anima.tenant where name = %s", (name,)).fetchone() or (0,))[0]
-    woken = Woken(tenant, name, "main")
+    woken = Whose(tenant, name, "main")
     with homes.holding(woken) as served:
         assert served.home.dream().status  # also where nothing was ever logged
         served.home.write("HEARTBEAT.md", "- Look at the garden.\n")

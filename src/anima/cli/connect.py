@@ -211,11 +211,11 @@ def token(home: Home, action: str, **asked: Any) -> Reply:
             lines.append(f"{each.id}  {kind:<16} {until:<16} {flat(each.name)}")
         return Reply(found, lines or "no tokens; anima token make makes one")
     if action == "link":
-        from anima.web import serve
+        from anima.web import homes, serve
 
         at = keyring.served_at()
-        url = f"http://{serve.HOST}:{asked['port'] or serve.PORT}" if asked["port"] or not at else at
-        link = f"{url}/login#{keyring.code()}"
+        url = f"http://{homes.HOST}:{asked['port'] or serve.PORT}" if asked["port"] or not at else at
+        link = keyring.link(url)
         whisper(
             "it works once, for ten minutes, while the home is served" + ("" if at else "; nobody serves it just now")
         )

@@ -137,28 +137,28 @@ def _service(kind: str, place: Path, port: int | None) -> str:
 def serve_home(home: Home, *, port: int | None, json: bool, as_owner: bool) -> None:
     """Serves a home that is open, and says how to come in; to the owner, with a link that lets in whoever has it. One that
     is served already is not served again, unless at a port of its own."""
-    from anima.web.serve import Address, serve
+    from anima.web.serve import serve
     from anima.web.tokens import Keyring
 
-    def ready(address: Address, first: str = "Serving on this machine until Ctrl-C.") -> None:
+    def ready(url: str, first: str = "Serving on this machine until Ctrl-C.") -> None:
         # What an agent's configuration needs to live here: the same for every host that knows `mcpServers`.
         host = {"command": program_name(), "args": ["mcp", "--home", home.name, "--scope", "main"]}
         line = {"mcpServers": {"anima": host}}
-        link = address.link if is_owner(as_owner) else None
+        link = keyring.link(url) if is_owner(as_owner) else None
         if json:
-            say_json({"home": home.name, "url": address.url, "link": link, "mcp": line})
+            say_json({"home": home.name, "url": url, "link": link, "mcp": line})
         else:
             program, where = flat(program_name()), "" if _is_in_use(home) else f" --home {flat(home.name)}"
             more = f"The link works once, for ten minutes; then: {program} token link{where}" if link else ""
             say(f"{first} {more}".rstrip())
-            say(f"Open:  {link or f'{address.url}, with a link from {program} token link{where} at a terminal'}")
+            say(f"Open:  {link or f'{url}, with a link from {program} token link{where} at a terminal'}")
             say(f"Agent: {flat(json_text.dumps(line, ensure_ascii=False))}")
             say(f"Talk:  {_talking(home, program, where)}")
         sys.stdout.flush()
 
     keyring = Keyring.of(home)
     if port is None and (url := keyring.served_at()):
-        ready(Address(url=url, link=f"{url}/login#{keyring.code()}"), "Another program serves it already.")
+        ready(url, "Another program serves it already.")
         return
     serve(home, port=port, ready=ready, mcp=_guest())
     if not json:
@@ -199,7 +199,8 @@ def serve(
     """
     need_serving()
     from anima.home import folders
-    from anima.web.serve import Fleetwise, serve_fleet
+    from anima.web.homes import Fleetwise
+    from anima.web.serve import serve_fleet
     from anima.web.telemetry import log_as_json
 
     if not (address := home or os.environ.get("DATABASE_URL")):

@@ -147,21 +147,26 @@ class Guard:
         if scope["type"] == "lifespan":
             await self._app(scope, receive, send)
         elif scope["type"] == "http":
-            await self._answer(scope, receive, _with_headers(scope, send))
+            await self._answer(scope, receive, send)
         else:  # a WebSocket: there is none here
             await send({"type": "websocket.close", "code": 1008})
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         begun, began = 0, time.monotonic()
+        kept = "no-cache" if scope["path"].startswith("/static/") else "no-store"
 
         async def noted(message: Message) -> None:
             nonlocal begun
-            begun = begun or message.get("status", 0)
+            if message["type"] == "http.response.start":
+                begun, headers = message["status"], MutableHeaders(scope=message)
+                for name, value in {**_HEADERS, "Cache-Control": kept}.items():
+                    headers.setdefault(name, value)
             await send(message)
 
         try:
-            if scope["path"] in PROBES:
-                raise Turned(await self._probed(scope))
+            if scope["path"] in PROBES:  # up, and open to more: told to anybody, and nothing else with it
+                is_well = scope["path"] == PROBES[0] or await self._homes.ready()
+                raise Turned(PlainTextResponse("well\n" if is_well else "not now\n", 200 if is_well else 503))
             replay = await self._let_in(scope, receive)
             if (who := scope.get("state", {}).get("who")) is None:  # the way in, and what stands there
                 await self._app(scope, replay, noted)
@@ -194,11 +199,6 @@ class Guard:
         finally:
             self._busy -= Counter([name])  # which keeps no zero of whoever has gone
 
-    async def _probed(self, scope: Scope) -> Response:
-        """Whether we are up, and whether a balancer should send anybody; told to anybody, and nothing else with it."""
-        is_well = scope["path"] == PROBES[0] or await self._homes.ready()
-        return PlainTextResponse("well\n" if is_well else "not now\n", 200 if is_well else 503)
-
     async def _let_in(self, scope: Scope, receive: Receive) -> Receive:
         """Checks a request from the outside in; its body is read only of who is known. Raises Turned."""
         headers, is_write = Headers(scope=scope), scope["method"] not in _SAFE
@@ -213,13 +213,10 @@ class Guard:
             await self._check_pass(scope, headers)
         if not is_write:
             return receive
-        if is_open:
-            return _replayed(await _body(scope, headers, receive, most=_SMALL), receive)
-        who = who_of(scope)
-        if who.is_owner:
-            return _replayed(await _body(scope, headers, receive, most=self._limits.body), receive)
-        body = await _body(scope, headers, receive, most=self._limits.agent_body, whose=" of an agent's token")
-        if wait := self._bytes.wait(who.id, len(body)):
+        is_agent = not is_open and not who_of(scope).is_owner
+        most = _SMALL if is_open else self._limits.agent_body if is_agent else self._limits.body
+        body = await _body(scope, headers, receive, most=most, whose=" of an agent's token" if is_agent else "")
+        if is_agent and (wait := self._bytes.wait(who_of(scope).id, len(body))):
             raise Turned(_too_many("too many bytes in a short time", wait))
         return _replayed(body, receive)
 
@@ -346,20 +343,6 @@ def _replayed(body: bytes, receive: Receive) -> Receive:
         return {"type": "http.request", "body": body, "more_body": False}
 
     return again
-
-
-def _with_headers(scope: Scope, send: Send) -> Send:
-    kept = "no-cache" if scope["path"].startswith("/static/") else "no-store"
-
-    async def sent(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            headers = MutableHeaders(scope=message)
-            for name, value in _HEADERS.items():
-                headers.setdefault(name, value)
-            headers.setdefault("Cache-Control", kept)
-        await send(message)
-
-    return sent
 
 
 # -- errors, as problem details ----------------------------------------------------------------------------------------

@@ -54,11 +54,7 @@ IDLE = 600.0  # seconds after which a home that nobody asks for is closed
 TICK = 1.0  # seconds between two looks at every home that somebody listens to
 PAUSE = 0.1  # seconds between two looks at all, and between two messages to other servers
 AGAIN = 5.0
-SOON, LATER, DAY = (
-    20.0,
-    600.0,
-    86_400.0,
-)  # until a home is woken: a schedule is on, a session may be left, nothing waits
+SOON, LATER, DAY = 20.0, 600.0, 86_400.0  # until one is woken: it has a schedule, a session may be left, nothing waits
 ASK, SPAN = 5.0, 120.0  # seconds between two questions whose time has come; for which nobody else is given a home
 ENDING = 10.0  # seconds that a server may take to end, once it has answered
 THREADS = 4  # in which homes do what they do by themselves
@@ -66,6 +62,22 @@ STILL = 2.0  # seconds for which a stream need not ask whether its credential st
 FRIENDS, STRANGERS = 4, 2  # threads in which credentials are looked for: those that were good here before, and others
 MOST_STRANGERS, MOST_KNOWN = 200, 10_000  # that wait, or are looked for; and digests of credentials that were good
 AWAY = 5.0  # seconds after which a database that does not answer a probe is away
+
+
+HOST = "127.0.0.1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Fleetwise:
+    """How a server of many homes is run. `url` is where people reach it through a balancer; `most` homes, and bytes of
+    their indexes, are held open."""
+
+    host: str = HOST
+    port: int | None = None
+    url: str = ""
+    most: int = 500
+    most_bytes: int = 2**30
+    drain: float = 5.0
 
 
 class OneHome:
@@ -101,6 +113,18 @@ class OneHome:
 # -- many ------------------------------------------------------------------------------------------------------------------
 
 
+class Whose(NamedTuple):
+    """Which home of a database, and what its tenant is called."""
+
+    tenant: int
+    tenant_name: str
+    agent: str
+
+    @property
+    def place(self) -> tuple[int, str]:
+        return self.tenant, self.agent
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TenantPass(Pass):
     """What a credential of a tenant's allows, in the one home it is for."""
@@ -110,23 +134,10 @@ class TenantPass(Pass):
     agent: str
 
     @property
-    def place(self) -> tuple[int, str]:
-        return self.tenant, self.agent
+    def whose(self) -> Whose:
+        return Whose(self.tenant, self.tenant_name, self.agent)
 
 
-class Woken(NamedTuple):
-    """A home whose time has come."""
-
-    tenant: int
-    tenant_name: str
-    agent: str
-
-    @property
-    def place(self) -> tuple[int, str]:
-        return self.tenant, self.agent
-
-
-Whose = TenantPass | Woken
 _FIELDS = {each.name for each in fields(TenantPass)}
 
 
@@ -208,10 +219,8 @@ class _Held:
         used, most = self.today.get("requests", (0, None))
         self.is_over = most is not None and used + self.asked >= most
         if self.is_over:
-            said, wait = (
-                f"there is a quota of {most:,} requests a day, and it is used up",
-                86_400 - int(time.time()) % 86_400,
-            )
+            said = f"there is a quota of {most:,} requests a day, and it is used up"
+            wait = 86_400 - int(time.time()) % 86_400
             raise Turned(problem(429, said, title="Over quota", rule="quota", headers={"Retry-After": str(wait)}))
         self.asked += 1
 
@@ -222,19 +231,11 @@ class ManyHomes:
     not_this = ("This key opens nothing here.", "it is the owner's token; whoever runs the servers makes a new one")
 
     def __init__(
-        self,
-        fleet: Fleet,
-        env: Mapping[str, str],
-        *,
-        limits: RateLimits,
-        is_secure: bool = False,
-        most: int = 500,
-        most_bytes: int = 2**30,
-        left: Callable[[Home], None] = lambda home: None,
+        self, fleet: Fleet, env: Mapping[str, str], how: Fleetwise, *, limits: RateLimits, left: Callable[[Home], None]
     ) -> None:
         """`left` is told of each home before it is closed."""
-        self._fleet, self._env, self._limits = fleet, {**env, HOSTED: "1"}, limits
-        self._most, self._most_bytes, self._left = most, most_bytes, left
+        self._fleet, self._env, self._how, self._limits = fleet, {**env, HOSTED: "1"}, how, limits
+        self._left = left
         self._held: OrderedDict[tuple[int, str], _Held] = OrderedDict()
         self._stale = list[_Held]()  # no longer what they were, and still used by somebody
         self._mutex, self._ended, self._wake = threading.Lock(), threading.Event(), threading.Event()
@@ -244,8 +245,8 @@ class ManyHomes:
         self._probe, self._probed = self._friends.submit(fleet.is_there), time.monotonic()
         targets = ((self._run, "anima-homes"), (self._hear, "anima-heard"))
         self._threads = [threading.Thread(target=work, name=name, daemon=True) for work, name in targets]
-        self.is_draining, self.is_secure = False, is_secure
-        self.cookie = "__Host-anima" if is_secure else "anima-homes"
+        self.is_draining, self.is_secure = False, how.url.startswith("https:")
+        self.cookie = "__Host-anima" if self.is_secure else "anima-homes"
         self._seal = fleet.seal(env)
         self.tickets = Tickets(now=time.time, seal=self._seal)
 
@@ -292,7 +293,7 @@ class ManyHomes:
         left = found.expires - now() if found.expires else PAGE_LIFETIME
         made = new_pass("page", name="a browser", scope=None, now=now(), lifetime=min(PAGE_LIFETIME, left))
         page = new_secret(made)
-        await to_thread.run_sync(_keep, self._fleet, *found.place, made, digest_of(page), found.id)
+        await to_thread.run_sync(_keep, self._fleet, *found.whose.place, made, digest_of(page), found.id)
         return halved(page)
 
     async def ready(self) -> bool:
@@ -309,9 +310,9 @@ class ManyHomes:
     @asynccontextmanager
     async def held(self, who: Pass) -> AsyncIterator[Served]:
         assert isinstance(who, TenantPass)
-        held = self._taken(who)
+        held = self._taken(who.whose)
         try:
-            served = held.served if held.served is not None else await to_thread.run_sync(self._opened, held, who)
+            served = held.served if held.served is not None else await to_thread.run_sync(self._opened, held, who.whose)
             with self._mutex:
                 held.need_quota()
             yield served
@@ -408,12 +409,8 @@ class ManyHomes:
         """Lets listeners know what happened in homes here, and other servers that something did."""
         with self._mutex:
             woken, told, self._woken, self._told = self._woken, self._told, set(), set()
-            due = [
-                held.served
-                for at, held in self._held.items()
-                if held.served and (all or self._mark(at) in woken | told)
-            ]
-        for served in due:
+            due = [held for at, held in self._held.items() if all or self._mark(at) in woken | told]
+        for served in [held.served for held in due if held.served]:
             served.bulletin.look()
         try:
             self._fleet.tell(told)
@@ -466,7 +463,7 @@ class ManyHomes:
             for place, held in list(self._held.items()):
                 if held.users or held.asked or (held.served and held.served.is_busy):
                     continue
-                is_over = count - len(found) > self._most or size > self._most_bytes
+                is_over = count - len(found) > self._how.most or size > self._how.most_bytes
                 if is_over or at - held.used > IDLE:
                     del self._held[place]
                     if held.served is not None:
@@ -527,7 +524,7 @@ class Waking:
 
     def __init__(self, homes: ManyHomes, fleet: Fleet) -> None:
         self._homes, self._fleet = homes, fleet
-        self._stop, self._due = threading.Event(), queue.Queue[Woken | None](2 * THREADS)  # None: it is over
+        self._stop, self._due = threading.Event(), queue.Queue[Whose | None](2 * THREADS)  # None: it is over
         self._threads = [threading.Thread(target=self._ask, name="anima-waking", daemon=True)]
         self._threads += [threading.Thread(target=self._work, name="anima-woken", daemon=True) for _ in range(THREADS)]
 
@@ -546,7 +543,7 @@ class Waking:
         while not self._stop.wait(ASK):
             try:
                 for row in self._fleet.woken(THREADS - self._due.qsize(), SPAN):
-                    self._due.put(Woken(*row))
+                    self._due.put(Whose(*row))
             except HomeError as error:
                 log.warning("nobody knows whose time has come: %s; trying again", error)
 
@@ -557,7 +554,7 @@ class Waking:
             except Exception as error:
                 log.error("a home could not be looked at: %s; trying again later", error, exc_info=True)
 
-    def look(self, woken: Woken) -> None:
+    def look(self, woken: Whose) -> None:
         """What a home has to do now; and when it is looked at next."""
         with self._homes.holding(woken) as served:
             home = served.home
@@ -572,7 +569,7 @@ class Waking:
         following = SOON if is_on else LATER if is_used else max(LATER, min(until, DAY))
         self._fleet.wake(woken.tenant, woken.agent, following, anew=True)
 
-    def _rituals(self, served: Served, woken: Woken) -> bool:
+    def _rituals(self, served: Served, woken: Whose) -> bool:
         """Runs what is due of a schedule, with no more tokens than its tenant has left; whether there is one."""
         from anima.agent.schedule import state_of
 

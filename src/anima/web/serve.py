@@ -43,7 +43,7 @@ from anima.home import Home, now
 from anima.web import api, bodies, pages, talk
 from anima.web.draw import Drawing
 from anima.web.guard import MEDIA, Guard, RateLimits, Turned, is_openai, nothing_there, of_error, of_request, problem
-from anima.web.homes import ManyHomes, OneHome, Waking
+from anima.web.homes import HOST, Fleetwise, ManyHomes, OneHome, Waking
 from anima.web.served import Bulletin, Served
 from anima.web.telemetry import export
 from anima.web.tokens import Keyring
@@ -103,6 +103,18 @@ def app_of(
     url: str = "",
 ) -> FastAPI:
     """The web face of homes. `beside` begins with it, in this order, and ends with it."""
+
+    @asynccontextmanager
+    async def life(app: FastAPI) -> AsyncIterator[None]:
+        to_thread.current_default_thread_limiter().total_tokens = THREADS
+        async with AsyncExitStack() as stack:
+            for start, stop in beside:
+                await run_in_threadpool(start)
+                stack.push_async_callback(run_in_threadpool, stop)
+            if mcp is not None:
+                await stack.enter_async_context(mcp.running())
+            yield
+
     app = FastAPI(
         title="anima",
         version=__version__,
@@ -111,7 +123,7 @@ def app_of(
         docs_url=None,
         redoc_url=None,
         telemetry=_TOLD,
-        lifespan=_living(beside, mcp),
+        lifespan=life,
     )
     drawing = Drawing(clock, pages.all_pages(), cookie=homes.cookie, hosted=isinstance(homes, ManyHomes))
     app.state.homes, app.state.drawing = homes, drawing
@@ -124,21 +136,6 @@ def app_of(
     app.openapi = lambda: app.openapi_schema or _described(plain())  # type: ignore[method-assign]
     app.add_middleware(Guard, homes=homes, limits=limits, shell=drawing.shell(), mcp=mcp, url=url)
     return app
-
-
-def _living(beside: Sequence[Beside], mcp: Mounted | None) -> Callable[[FastAPI], Any]:
-    @asynccontextmanager
-    async def life(app: FastAPI) -> AsyncIterator[None]:
-        to_thread.current_default_thread_limiter().total_tokens = THREADS
-        async with AsyncExitStack() as stack:
-            for start, stop in beside:
-                await run_in_threadpool(start)
-                stack.push_async_callback(run_in_threadpool, stop)
-            if mcp is not None:
-                await stack.enter_async_context(mcp.running())
-            yield
-
-    return life
 
 
 # -- errors -----------------------------------------------------------------------------------------------------------------
@@ -196,17 +193,8 @@ def _described(schema: dict[str, Any]) -> dict[str, Any]:
 
 # -- the server --------------------------------------------------------------------------------------------------------
 
-HOST, PORT = "127.0.0.1", 4747
-_NEARBY = 20
+PORT, _NEARBY = 4747, 20  # and how many after it are tried
 _GRACE = 5
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Address:
-    """Where a server answers, and the link that lets a browser in once."""
-
-    url: str
-    link: str
 
 
 def bound(port: int | None = None, host: str = HOST) -> socket.socket:
@@ -284,9 +272,9 @@ def server_for(app: FastAPI, *, drain: float = 0.0) -> uvicorn.Server:
 
 
 def serve(
-    home: Home, *, port: int | None = None, mcp: Mounted | None = None, ready: Callable[[Address], None] | None = None
+    home: Home, *, port: int | None = None, mcp: Mounted | None = None, ready: Callable[[str], None] | None = None
 ) -> None:
-    """Serves a home until a signal comes. `ready` is told where, with a link that works once."""
+    """Serves a home until a signal comes. `ready` is told where."""
     listening = bound(port)
     try:
         keyring = Keyring.of(home)
@@ -295,41 +283,18 @@ def serve(
         app = create_app(home, keyring=keyring, mcp=mcp, chores=CHORES)
         with keyring.serving(url):
             if ready is not None:
-                ready(Address(url=url, link=f"{url}/login#{keyring.code()}"))
+                ready(url)
             server_for(app).run(sockets=[listening])
     finally:
         listening.close()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Fleetwise:
-    """How a server of many homes is run. `url` is where people reach it through a balancer; `most` homes, and bytes of
-    their indexes, are held open."""
-
-    host: str = HOST
-    port: int | None = None
-    url: str = ""
-    most: int = 500
-    most_bytes: int = 2**30
-    drain: float = 5.0
-
-
 def fleet_app(fleet: Fleet, env: Mapping[str, str], how: Fleetwise, *, mcp: Mounted | None = None) -> FastAPI:
     """The application of all homes of a database."""
     limits = RateLimits(logins_a_minute=10**9)  # a key cannot be guessed; how many are looked for is bounded (homes)
-    left = mcp.left if mcp else lambda home: None
-    homes = ManyHomes(
-        fleet,
-        env,
-        limits=limits,
-        is_secure=how.url.startswith("https:"),
-        most=how.most,
-        most_bytes=how.most_bytes,
-        left=left,
-    )
+    homes = ManyHomes(fleet, env, how, limits=limits, left=mcp.left if mcp else lambda home: None)
     waking = Waking(homes, fleet)
-    beside = [(homes.start, homes.stop), (waking.start, waking.stop)]
-    beside.append((lambda: None, export(env, held=homes.count)))
+    beside = [(homes.start, homes.stop), (waking.start, waking.stop), (lambda: None, export(env, held=homes.count))]
     return app_of(homes, limits=limits, clock=now, beside=beside, mcp=mcp, url=how.url)
 
 

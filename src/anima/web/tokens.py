@@ -216,6 +216,10 @@ class Keyring:
             self._save(replace(held, codes={**held.codes, digest_of(code): self._clock() + CODE_LIFETIME}))
         return code
 
+    def link(self, url: str) -> str:
+        """An address with such a code, for who opens it in a browser; it stands behind the #, which is sent to nobody."""
+        return f"{url}/login#{self.code()}"
+
     def redeem(self, code: str) -> tuple[str, str] | None:
         """Both halves of a page's secret, for its cookie and its key; None when the code is none, was used or is too old."""
         if not _CODE.fullmatch(code):
