@@ -217,7 +217,7 @@ def token(home: Home, action: str, **asked: Any) -> Reply:
         url = f"http://{homes.HOST}:{asked['port'] or serve.PORT}" if asked["port"] or not at else at
         link = keyring.link(url)
         whisper(
-            "it works once, for ten minutes, while the home is served" + ("" if at else "; nobody serves it just now")
+            f"it works once, for ten minutes, while the home is served{'' if at else '; nobody serves it just now'}"
         )
         return Reply({"link": link}, link)
     if action == "path":

@@ -344,18 +344,12 @@ class Tidiness:
 # -- for routes --------------------------------------------------------------------------------------------------------
 
 
-def served_of(request: Request) -> Served:
-    """The home that the guard let this request come to."""
-    found: Served = request.scope["state"]["served"]
-    return found
+async def _served(request: Request) -> Any:  # coroutines, so that no thread is taken for them
+    return request.state.served  # by the guard
 
 
-async def _served(request: Request) -> Served:
-    return served_of(request)
-
-
-async def _home(request: Request) -> Home:
-    return served_of(request).home
+async def _home(request: Request) -> Any:
+    return request.state.served.home
 
 
 async def _me(request: Request) -> Pass:

@@ -34,7 +34,6 @@ CODE_LIFETIME = timedelta(minutes=10)
 PAGE_LIFETIME = timedelta(days=30)
 TICKET_SECONDS = 60
 MOST_PASSES = 1_000
-MOST_DAYS = 36_500
 MOST_SHOWN = 10_000
 _SHAPE = re.compile(r"anima_([0-9a-f]{12})_(?:[0-9a-f]{64}){1,2}")
 _HALF = 64  # characters of a page's secret that are not in its cookie
@@ -130,9 +129,7 @@ class Keyring:
         shape = _SHAPE.fullmatch(secret)
         found = self._held().passes.get(shape[1]) if shape else None
         known = found[1] if found else "0" * 64
-        if not hmac.compare_digest(digest_of(secret), known) or found is None:
-            return None
-        if not self._is_current(found[0]):
+        if not hmac.compare_digest(digest_of(secret), known) or found is None or not self._is_current(found[0]):
             return None
         self.seen[found[0].id] = self._clock()
         return found[0]

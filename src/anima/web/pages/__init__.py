@@ -38,7 +38,7 @@ from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Re
 from anima import Scope
 from anima.errors import BadArguments, printable
 from anima.web.guard import problem, who_of
-from anima.web.served import Served, served_of
+from anima.web.served import Served
 from anima.web.tokens import PAGE_LIFETIME
 
 Shown = Mapping[str, Any] | Response  # a Response is sent as it is: a picture, another address
@@ -101,7 +101,7 @@ def _moved(new: str) -> Callable[[Request], Response]:
 
 def _drawn(page: WebPage, view: PageView) -> Callable[[Request], Response]:
     def draw(request: Request) -> Response:  # no coroutine, so it runs in a thread
-        shown = view.show(served_of(request), request)
+        shown = view.show(request.state.served, request)
         if isinstance(shown, Response):
             return shown
         given = {"current": page.name, "title": page.title, **shown}
@@ -183,7 +183,7 @@ async def enter(request: Request) -> Response:
 @_entrance.post("/logout")
 async def leave(request: Request) -> Response:
     homes = request.app.state.homes
-    await run_in_threadpool(served_of(request).keyring.revoke, who_of(request.scope).id)
+    await run_in_threadpool(request.state.served.keyring.revoke, who_of(request.scope).id)
     answer = Response(status_code=204)
     answer.delete_cookie(homes.cookie, **_kept(homes))
     return answer

@@ -191,7 +191,12 @@ def document(here: Served, request: Request) -> dict[str, Any] | Response:
     way = asked.get("as", "read")
     if way not in _WAYS:
         raise BadArguments(f"a document is shown as {', '.join(_WAYS)}")
-    found = _found(here, path, way)
+    found: Document | None = None  # it is about to be made, or is gone and only its history is asked for
+    try:
+        found = home.read(path)
+    except NoSuchDocument:
+        if way != "edit" and not (way == "history" and home.past.log(path, limit=1)):
+            raise
     row = home.layout.row_of(path)
     writable = path.is_markdown and row.policy != "closed"
     if way == "edit" and not writable:
@@ -234,16 +239,6 @@ def _named(here: Served, path: DocPath) -> list[Any]:
     about = partial(here.home.index.about, listener=here.home.site.listener(Scope.MAIN), limit=_NAMED)
     found = about(path.name.removesuffix(".md").replace("-", " ").replace("_", " "))
     return [each for each in found.mentions if each.path != path.text]
-
-
-def _found(here: Served, path: DocPath, way: str) -> Document | None:
-    """The document; None where it is about to be made, or is gone and only its history is asked for."""
-    try:
-        return here.home.read(path)
-    except NoSuchDocument:
-        if way == "edit" or (way == "history" and here.home.past.log(path, limit=1)):
-            return None
-        raise
 
 
 def _read(here: Served, found: Document, way: str, request: Request) -> dict[str, Any]:
