@@ -18,10 +18,10 @@ import secrets
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from anima.connect import write_private
 from anima.errors import BadArguments, Damaged, NotFound, refuse_newer
@@ -64,12 +64,11 @@ class Pass:
         return f"token:{self.id}"
 
 
-@dataclass(frozen=True, slots=True)
-class _Held:
+class _Held(NamedTuple):
     """The file as it was read: passes with the digests of their secrets, and codes with the end of their time."""
 
-    passes: Mapping[str, tuple[Pass, str]]
-    codes: Mapping[str, datetime]
+    passes: dict[str, tuple[Pass, str]]
+    codes: dict[str, datetime]
 
 
 class Keyring:
@@ -190,27 +189,23 @@ class Keyring:
         return self.make("agent" if scope else "owner", scope=scope, lifetime=timedelta(days=days), **own, **about)
 
     def _add(self, made: Pass, digest: str, by: str | None) -> None:
-        with self._locked():
-            held = self._fresh()
+        with self._changing() as held:
             if len(held.passes) >= MOST_PASSES:
                 raise BadArguments(f"there are {MOST_PASSES:,} tokens already", hint="revoke some: anima token list")
-            self._save(replace(held, passes={**held.passes, made.id: (made, digest)}))
+            held.passes[made.id] = (made, digest)
 
     def revoke(self, id: str) -> Pass:
         """Takes a pass back, at once and everywhere. Raises NotFound."""
-        with self._locked():
-            held = self._fresh()
+        with self._changing() as held:
             if id not in held.passes:
                 raise NotFound(f"there is no token {id!r}", hint="anima token list shows them")
-            self._save(replace(held, passes={name: row for name, row in held.passes.items() if name != id}))
-        return held.passes[id][0]
+            return held.passes.pop(id)[0]
 
     def code(self) -> str:
         """A code that lets one browser in, once, within ten minutes."""
         code = secrets.token_hex(16)
-        with self._locked():
-            held = self._fresh()
-            self._save(replace(held, codes={**held.codes, digest_of(code): self._clock() + CODE_LIFETIME}))
+        with self._changing() as held:
+            held.codes[digest_of(code)] = self._clock() + CODE_LIFETIME
         return code
 
     def link(self, url: str) -> str:
@@ -219,14 +214,12 @@ class Keyring:
 
     def redeem(self, code: str) -> tuple[str, str] | None:
         """Both halves of a page's secret, for its cookie and its key; None when the code is none, was used or is too old."""
-        if not _CODE.fullmatch(code):
+        digest = digest_of(code)
+        if not _CODE.fullmatch(code) or digest not in self._held().codes:
             return None
-        with self._locked():
-            held = self._fresh()
-            digest = digest_of(code)
-            if digest not in held.codes:
+        with self._changing() as held:
+            if held.codes.pop(digest, None) is None:  # somebody else was quicker, or its time is over
                 return None
-            self._save(replace(held, codes={name: end for name, end in held.codes.items() if name != digest}))
         _, secret = self.make("page", name="a browser", scope=None, lifetime=PAGE_LIFETIME)
         return halved(secret)
 
@@ -244,11 +237,15 @@ class Keyring:
                 self._seen = (mark, self._read())
             return self._seen[1]
 
-    def _fresh(self) -> _Held:
-        """For changing it: what has lapsed is left out. Under the lock."""
-        held, now = self._read(), self._clock()
-        passes = {name: row for name, row in held.passes.items() if self._is_current(row[0])}
-        return _Held(passes, {name: end for name, end in held.codes.items() if end > now})
+    @contextmanager
+    def _changing(self) -> Iterator[_Held]:
+        """The file to be changed, by one at a time; what has lapsed is left out. Kept where nothing went wrong."""
+        with self._locked():
+            held, now = self._read(), self._clock()
+            passes = {name: row for name, row in held.passes.items() if self._is_current(row[0])}
+            fresh = _Held(passes, {name: end for name, end in held.codes.items() if end > now})
+            yield fresh
+            self._save(fresh)
 
     def _read(self) -> _Held:
         try:
@@ -265,7 +262,7 @@ class Keyring:
 
     def _save(self, held: _Held) -> None:
         passes = {name: {**asdict(one), "digest": digest} for name, (one, digest) in held.passes.items()}
-        kept = {"format": FORMAT, "passes": passes, "codes": dict(held.codes)}
+        kept = {"format": FORMAT, "passes": passes, "codes": held.codes}
         write_private(os.fspath(self._file), json.dumps(kept, indent=1, default=datetime.isoformat).encode())
 
     @contextmanager
