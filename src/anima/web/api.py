@@ -310,8 +310,9 @@ def _page(found: Sequence[object], start: int, limit: int) -> dict[str, object]:
 def to_tidy(here: Here, afresh: bool = False, start: Start = 0, limit: Many = 200) -> object:
     """What could be tidied up: choices, lines said twice, old logs. On a large home a look is kept; `afresh` makes one."""
     seen = here.tidiness.look(afresh=afresh)
-    about = {name: getattr(seen, name) for name in ("at", "lines", "documents", "outdated", "notes")}
-    return _page(list(seen.found.values()), start, limit) | about | {"total": len(seen.found)}
+    about = {name: getattr(seen.told, name) for name in ("lines", "documents", "notes")}
+    about |= {"at": seen.at, "outdated": seen.outdated, "total": len(seen.found)}
+    return _page(list(seen.found.values()), start, limit) | about
 
 
 @router.post("/tidy", tags=["memory"], response_model=bodies.Tidied)

@@ -19,7 +19,7 @@ import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from typing import Annotated, Any, TypeVar
@@ -224,18 +224,16 @@ def _stamp(home: Home) -> str:
 # -- tidying ----------------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Looked:
     """A look at a home. `outdated` tells that documents changed since, and that only what still stands is in it."""
 
     at: datetime
-    lines: int
-    documents: int
-    notes: tuple[str, ...]
-    found: Mapping[str, Suggestion] = field(repr=False)  # by id
-    outdated: bool
-    stamp: str = field(repr=False)
-    cost: float = field(repr=False)
+    told: Any  # what the home says of it: lines, documents, notes
+    found: Mapping[str, Suggestion]  # by id
+    stamp: str
+    cost: float
+    outdated: bool = False
 
 
 class Tidiness:
@@ -267,17 +265,10 @@ class Tidiness:
             seen, stamp = self._seen, _stamp(self._home)
             is_quick = seen is not None and seen.cost <= self._quick
             if seen is None or (seen.stamp != stamp and (afresh or is_quick)) or (seen.outdated and afresh):
-                began, found = time.monotonic(), self._home.upkeep.look()
-                seen = Looked(
-                    at=self._home.clock(),
-                    lines=found.lines,
-                    documents=found.documents,
-                    notes=found.notes,
-                    outdated=False,
-                    found={one.id: one for one in found.suggestions},
-                    stamp=stamp,
-                    cost=time.monotonic() - began,
-                )
+                began, told = time.monotonic(), self._home.upkeep.look()
+                found, cost = {one.id: one for one in told.suggestions}, time.monotonic() - began
+                told = replace(told, suggestions=())  # what is forgotten later is kept in no other place
+                seen = Looked(at=self._home.clock(), told=told, found=found, stamp=stamp, cost=cost)
             elif seen.stamp != stamp:
                 seen = self._still(seen, stamp)
             self._seen = seen
