@@ -16,9 +16,8 @@ from dataclasses import asdict
 from datetime import date, datetime
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Header, Query, Request, Response
+from fastapi import APIRouter, Header, Query, Response
 from pydantic import TypeAdapter
-from starlette.responses import StreamingResponse
 
 from anima import Done, Forgetting, IndexReport, Prompt, Proposal, Snapshot, Why, __version__, merge, unified
 from anima.agent.models import Models
@@ -27,7 +26,7 @@ from anima.model import Document, Receipt, Scope
 from anima.web import bodies
 from anima.web.draw import diff_lines
 from anima.web.guard import etag, of_refusal, problem
-from anima.web.served import Here, Me, TheHome, known_of, parted, told_live
+from anima.web.served import STREAM, Here, LastEvent, Me, TheHome, known_of, parted, told_live
 from anima.web.tokens import Pass
 
 router = APIRouter(prefix="/api/v1")
@@ -499,12 +498,8 @@ def revoke_token(here: Here, id: str) -> None:
     here.keyring.revoke(id)
 
 
-@router.get(
-    "/events", tags=["home"], response_class=StreamingResponse, responses={200: {"content": {"text/event-stream": {}}}}
-)
-async def events(
-    here: Here, me: Me, request: Request, last_event_id: Annotated[str | None, Header(max_length=20)] = None
-) -> Response:
+@router.get("/events", tags=["home"], **STREAM)
+async def events(here: Here, me: Me, last_event_id: LastEvent = None) -> Response:
     """Changes, proposals and decisions while they happen, as server-sent events.
 
     `Last-Event-ID` gives every change since. Events: change, proposal, decided, files, resync (look again).

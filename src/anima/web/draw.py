@@ -104,23 +104,10 @@ class Drawing:
             lstrip_blocks=True,
             bytecode_cache=_COMPILED,
         )
-        self._templates.filters |= {
-            "inert": inert,
-            "ago": lambda time: ago(clock(), time),
-            "moment": moment,
-            "timed": time_of,
-            "count": count,
-            "entry_address": entry_address,
-        }
-        self._templates.globals |= {
-            "version": __version__,
-            "cookie": cookie,
-            "hosted": hosted,
-            "scopes": SCOPES,
-            "diff_lines": diff_lines,
-            "highlight": highlight,
-            "lines_drawn": prose,
-        }
+        self._templates.filters |= {"inert": inert, "moment": moment, "timed": time_of, "count": count}
+        self._templates.filters |= {"ago": lambda time: ago(clock(), time), "entry_address": entry_address}
+        self._templates.globals |= {"version": __version__, "cookie": cookie, "hosted": hosted, "scopes": SCOPES}
+        self._templates.globals |= {"diff_lines": diff_lines, "highlight": highlight, "lines_drawn": prose}
         # A part is drawn without what stands outside its block, imports among it, so shared macros are known everywhere.
         for name in ("shared.html", "chart.html"):
             macros = vars(self._templates.get_template(name).module)

@@ -34,7 +34,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from anima.errors import HomeError, Refused, StaleWrite, TooMany, http_status, printable
 from anima.model import Receipt, digest_of
-from anima.web.telemetry import log_request, span
+from anima.web import telemetry
 from anima.web.tokens import Pass, Tickets
 
 log = logging.getLogger("anima.web")
@@ -271,8 +271,7 @@ def _logged(scope: Scope, status: int, seconds: float) -> None:
         "status": status,
         "tenant": getattr(who, "tenant", None),
     }
-    log_request(**about, ms=round(seconds * 1000, 1), credential=who.id if who else None)
-    span(about, Headers(scope=scope), seconds)
+    telemetry.tell(about, Headers(scope=scope), seconds, who.id if who else None)
 
 
 def who_of(scope: Scope) -> Pass:

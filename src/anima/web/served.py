@@ -25,7 +25,7 @@ from functools import partial
 from typing import Annotated, Any, TypeVar
 
 from anyio import CapacityLimiter, to_thread
-from fastapi import Depends, Request
+from fastapi import Depends, Header, Request
 from starlette.responses import StreamingResponse
 
 from anima import Done, ForReview, Home, Proposal, Receipt, Remark, Scope, Session, Suggestion, lines_of
@@ -357,6 +357,8 @@ def told_live(stream: AsyncIterator[bytes] | AsyncIterator[str]) -> StreamingRes
     return StreamingResponse(stream, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
 
 
+STREAM: Any = {"response_class": StreamingResponse, "responses": {200: {"content": {"text/event-stream": {}}}}}
+LastEvent = Annotated[str | None, Header(max_length=20)]
 Here = Annotated[Served, Depends(_served)]
 TheHome = Annotated[Home, Depends(_home)]
 Me = Annotated[Pass, Depends(_me)]

@@ -19,7 +19,7 @@ from typing import Annotated, Any, Literal, ParamSpec, TypeVar, cast
 from fastapi import APIRouter, Body, Header, Query
 from pydantic import BaseModel, Field
 from starlette.concurrency import run_in_threadpool
-from starlette.responses import JSONResponse, Response, StreamingResponse
+from starlette.responses import JSONResponse, Response
 
 from anima import Prompt
 from anima.agent import Event
@@ -27,7 +27,7 @@ from anima.agent.chats import Chat, cards
 from anima.errors import BadArguments, printable
 from anima.web import bodies
 from anima.web.guard import of_openai, openai_error, problem
-from anima.web.served import Here, Me, Served, known_of, told_live
+from anima.web.served import STREAM, Here, LastEvent, Me, Served, known_of, told_live
 
 owners = APIRouter(prefix="/api/v1/chat", tags=["chat"])
 agents = APIRouter(prefix="/api/v1", tags=["agents"])
@@ -79,13 +79,13 @@ async def chat(here: Here, id: str) -> object:
     return about | await run_in_threadpool(told)
 
 
-@owners.get("/{id}/events", response_class=StreamingResponse, responses={200: {"content": {"text/event-stream": {}}}})
+@owners.get("/{id}/events", **STREAM)
 async def events(
     here: Here,
     me: Me,
     id: str,
     after: Annotated[int | None, Query(ge=0, le=10**18)] = None,
-    last_event_id: Annotated[str | None, Header(max_length=20)] = None,
+    last_event_id: LastEvent = None,
 ) -> Response:
     """What happens in a conversation, as server-sent events: turn, delta, thinking, tool, tool_result, steer, said, card,
     compaction, notice, done, stopped, error, resync (open it again). `Last-Event-ID`, or `after`, says what is known."""

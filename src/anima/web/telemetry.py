@@ -51,11 +51,6 @@ def log_as_json() -> None:
     requests.setLevel(logging.INFO)
 
 
-def log_request(**about: Any) -> None:
-    if requests.isEnabledFor(logging.INFO):
-        requests.info("request", extra={"about": about})
-
-
 ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
 _tracers: list[Any] = []  # one, once it is known where traces go
 
@@ -97,8 +92,9 @@ def follow(provider: Any) -> None:
     _tracers[:] = [provider.get_tracer("anima")]
 
 
-def span(about: Mapping[str, Any], headers: Mapping[str, str], seconds: float) -> None:
-    """A request that is over, as a span of the trace that its headers name, if they do."""
+def tell(about: Mapping[str, Any], headers: Mapping[str, str], seconds: float, credential: str | None) -> None:
+    """A request that is over: a line, and a span of the trace that its headers name, if they do."""
+    requests.info("request", extra={"about": {**about, "ms": round(seconds * 1000, 1), "credential": credential}})
     if not _tracers:
         return
     from opentelemetry.trace import SpanKind

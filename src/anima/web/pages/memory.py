@@ -129,49 +129,36 @@ def _is_transcript(here: Served, path: str) -> bool:
 
 
 def _nodes(here: Served, folder: str, entries: Sequence[Entry]) -> list[Node]:
-    """What stands in a folder: its documents, then its folders. Logs stand by month, the newest first."""
-    start = len(folder) + 1 if folder else 0
-    leaves: list[Node] = []
-    inside: dict[str, list[Entry]] = {}
+    """What stands in a folder: its documents, then its folders. Logs stand by month, the newest first; where all are of one
+    month there is no folder for it."""
+    start, layout = len(folder) + 1 if folder else 0, here.home.layout
+    leaves, months, inside = list[Node](), dict[str, list[Node]](), dict[str, list[Entry]]()
     for entry in entries:
         name, slash, _ = entry.path[start:].partition("/")
         if slash:
             inside.setdefault(entry.path[: start + len(name)], []).append(entry)
+            continue
+        path = DocPath.parse(entry.path)
+        is_text = path.key.rpartition(".")[2] in _TEXTS
+        kind = _kind_of(here, path) if is_text else "file"
+        leaf = Node(name=path.name, path=entry.path, kind=kind, time=entry.time, is_text=is_text)
+        if fold(folder) == fold(layout.daily) and layout.date_of(path):
+            months.setdefault(leaf.name[:7], []).insert(0, leaf)
         else:
-            path = DocPath.parse(entry.path)
-            is_text = path.key.rpartition(".")[2] in _TEXTS
-            kind = _kind_of(here, path) if is_text else "file"
-            leaves.append(Node(name=path.name, path=entry.path, kind=kind, time=entry.time, is_text=is_text))
-    months: list[Node] = []
-    if _is_daily(here, folder):
-        leaves, months = _by_month(here, folder, leaves)
-    return [*leaves, *months, *(_folder(here, path, _nodes(here, path, held)) for path, held in inside.items())]
+            leaves.append(leaf)
+    if len(months) == 1:
+        leaves, months = [*months.popitem()[1], *leaves], {}
+    for n, (name, logs) in enumerate(reversed(months.items())):
+        leaves.append(_folder(f"{folder}#{name}", name, logs, is_open=n == 0))
+    for at, held in inside.items():
+        is_open = len(held) <= 12 or fold(at) == fold(layout.daily)
+        leaves.append(_folder(at, at.rpartition("/")[2], _nodes(here, at, held), is_open=is_open))
+    return leaves
 
 
-def _folder(here: Served, path: str, children: list[Node], *, name: str = "") -> Node:
+def _folder(path: str, name: str, children: list[Node], *, is_open: bool) -> Node:
     count = sum(child.count for child in children)
-    is_open = not name and (count <= 12 or _is_daily(here, path))
-    name = name or path.rpartition("/")[2]
     return Node(name=name, path=path, is_folder=True, is_open=is_open, count=count, children=children)
-
-
-def _is_daily(here: Served, folder: str) -> bool:
-    return fold(folder) == fold(here.home.layout.daily)
-
-
-def _by_month(here: Served, folder: str, leaves: Sequence[Node]) -> tuple[list[Node], list[Node]]:
-    """Documents, and the folders of months their logs are put in; where all are of one month there is none."""
-    months: dict[str, list[Node]] = {}
-    others: list[Node] = []
-    for leaf in leaves:
-        dated = here.home.layout.date_of(DocPath.parse(leaf.path))
-        (months.setdefault(leaf.name[:7], []) if dated else others).insert(0, leaf)
-    others.reverse()
-    if len(months) <= 1:
-        return [*(leaf for logs in months.values() for leaf in logs), *others], []
-    made = [_folder(here, f"{folder}#{name}", logs, name=name) for name, logs in reversed(months.items())]
-    made[0].is_open = True
-    return others, made
 
 
 def _kind_of(here: Served, path: DocPath) -> str:
