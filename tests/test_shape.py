@@ -20,7 +20,7 @@ CEILINGS = {
     "cli": 4_850,
     "connect": 4_240,
     "dream": 2_740,
-    "forget": 910,
+    "forget": 880,
     "gate": 2_460,
     "home": 1_220,
     "layout": 1_120,
@@ -34,7 +34,7 @@ CEILINGS = {
     "testing": 2_550,
     "text": 3_250,
     "upkeep": 1_690,
-    "web": 5_590,
+    "web": 5_350,
 }
 WHOLE = sum(CEILINGS.values()) - CEILINGS[shape.TESTING]
 
@@ -57,7 +57,7 @@ def test_no_package_grows(package: str) -> None:
 
 
 def test_the_ceilings_together_are_no_higher_than_the_source_was() -> None:
-    assert WHOLE <= 59_350  # 52,000 is what it should be; rooms, stores and a channel came since
+    assert WHOLE <= 59_080  # 52,000 is what it should be; rooms, stores and a channel came since
 
 
 # What should be there and is not yet: lines, modules and the chain are larger than they should be, and may only fall.
