@@ -29,7 +29,7 @@ CEILINGS = {
     "memory": 2_200,
     "prompt": 1_770,
     "search": 4_110,
-    "sessions": 4_880,
+    "sessions": 4_760,
     "store": 8_980,
     "testing": 2_550,
     "text": 3_250,

@@ -56,10 +56,6 @@ def route_of(key: str) -> Route:
         agent, parts = (parts[1] if len(parts) > 1 else ""), parts[2:]
         if not agent or not parts:
             return Route(scope=Scope.GROUP, agent=agent)
-    return _placed(agent, [*parts])
-
-
-def _placed(agent: str, parts: list[str]) -> Route:
     first = parts[0].casefold()
     if first in _ALONE and (len(parts) == 1 or first != "main"):
         return Route(scope=_ALONE[first], agent=agent)

@@ -65,23 +65,14 @@ class Calling:
         self._note_recall(query, answer)
         for hit in answer:
             self._hand.take_in(hit.text, path=hit.path)
-        answer = self._with_unreviewed_counted(query, answer)
-        hits: list[dict[str, Any]] = [
-            {
-                "path": hit.path.text,
-                "start_line": hit.start_line,
-                "end_line": hit.end_line,
-                # What nobody reviewed stands in its frame, a group's words are its members'.
-                "text": self.listener.framed(hit.path, hit.text[:MAX_HIT])
-                if hit.trusted
-                else framed(hit.text[:MAX_HIT]),
-                "score": round(hit.score, 4),
-                "citation": hit.citation,
-                "provider": hit.provider,
-                **({} if hit.trusted else {"unreviewed": True}),
-            }
-            for hit in answer
-        ]
+        answer, hits = self._with_unreviewed_counted(query, answer), list[dict[str, Any]]()
+        for hit in answer:
+            text = hit.text[:MAX_HIT]
+            found: dict[str, Any] = {"path": hit.path.text, "start_line": hit.start_line, "end_line": hit.end_line}
+            # What nobody reviewed stands in its frame, a group's words are its members'.
+            found["text"] = self.listener.framed(hit.path, text) if hit.trusted else framed(text)
+            found |= {"score": round(hit.score, 4), "citation": hit.citation, "provider": hit.provider}
+            hits.append(found if hit.trusted else found | {"unreviewed": True})
         if corpus in ("memory", "unreviewed"):
             return {"hits": hits, "notes": list(answer.notes)}
         talked, notes = self._talked(query, limit)
@@ -90,10 +81,9 @@ class Calling:
 
     def _with_unreviewed_counted(self, query: str, answer: SearchAnswer) -> SearchAnswer:
         """A clean session's answer, which says how much it leaves out because nobody reviewed it."""
-        layer = layer_folder(self.listener.layer)
         if self._hand.tainted or self.listener.scope is not Scope.MAIN:
             return answer
-        if not self._hand.rooms.writer().unreviewed.all(layer):
+        if not self._hand.rooms.writer().unreviewed.all(layer_folder(self.listener.layer)):
             return answer
         left = self._hand.rooms.search().search(
             self.listener, query, limit=20, at=self._hand.now(), kinds=UNREVIEWED_KINDS, trusted_only=False
@@ -260,7 +250,7 @@ class Calling:
         folder = path.strip("/")
         if folder and not self.listener.sees_all and not self._knows(folder):
             raise NoSuchDocument(folder)
-        found = [entry for entry in self._tree(folder, depth) if self._lists(entry)]
+        found = [entry for entry in self._tree(folder, depth) if self.lists(entry)]
         if self.listener.is_owner:
             if is_others(f"{folder}/"):  # names are words too
                 self._hand.take_in("", origins={Origin.PEER})
@@ -277,19 +267,15 @@ class Calling:
     def _knows(self, folder: str) -> bool:
         """Whether this listener may know that there is such a place. Empty for them and not there are one answer."""
         try:
-            return self._lists(folder) or self._lists(f"{folder}/")
+            return self.lists(folder) or self.lists(f"{folder}/")
         except (NoSuchDocument, BadPath):
             return False
 
-    def _lists(self, entry: str) -> bool:
-        place = DocPath.parse(entry.rstrip("/"))
+    def lists(self, entry: str) -> bool:
+        """Whether this listener may know of a document, or of one in a folder, which ends in a slash."""
+        place, layout = DocPath.parse(entry.rstrip("/")), self._layout
         if entry.endswith("/"):
-            inside = f"{place.text}/"
-            return any(self.lists(e.path) for e in self._documents.list_all(inside.rstrip("/")))
-        return self.lists(entry)
-
-    def lists(self, path: str) -> bool:
-        place, layout = DocPath.parse(path), self._layout
+            return any(self.lists(each.path) for each in self._documents.list_all(place.text))
         return layout.row_of(place).kind != "session" and self.listener.sees(layout, place)
 
     def _memory_history(self, *, path: str, limit: int, diff: bool) -> dict[str, Any]:
@@ -434,17 +420,14 @@ class Calling:
             return _answer(self._hand.wish_forgotten(replace(self._hand.wish(place, Kind.APPEND), reason=reason), wish))
 
     def _target(self, target: str) -> DocPath:
-        return self._own(self._meant(target))
-
-    def _meant(self, target: str) -> DocPath:
         layout = self._layout
         if target == "daily_log":
-            return self.listener.daily_path(layout, self._site.today(self.listener))
-        if target in ROLES:
-            if not layout.has(target):
-                raise BadArguments(f"memory_write: this home has no {target}")
-            return DocPath.parse(self.listener.path_of(layout.row(target)))
-        return self._place(target)
+            return self._own(self.listener.daily_path(layout, self._site.today(self.listener)))
+        if target not in ROLES:
+            return self._own(self._place(target))
+        if not layout.has(target):
+            raise BadArguments(f"memory_write: this home has no {target}")
+        return self._own(DocPath.parse(self.listener.path_of(layout.row(target))))
 
     def _noted(self, content: str) -> Change:
         now = self._hand.now()
@@ -455,12 +438,8 @@ class Calling:
         path = self._target("memory")
         # Who may not see a line does not learn by asking whether it stands there.
         if content.strip() and (twin := twin_of(self.memory()[1], content)):
-            return Receipt(
-                status="refused",
-                path=path,
-                rule="duplicate",
-                reason=f"{path} line {twin.line} says so already: {twin.text}",
-            )
+            why = f"{path} line {twin.line} says so already: {twin.text}"
+            return Receipt(status="refused", path=path, rule="duplicate", reason=why)
         text = self._text(path)
         page = remembered(text or "", content, section=section)
         change = self._hand.wish(path, Kind.WRITE, page.text, base=digest_of(text))

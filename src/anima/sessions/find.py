@@ -272,13 +272,11 @@ class TranscriptIndex:
             pass
         row = _row(header or Header(id="", timestamp="", agent_id=""), state, before, last, end)
         said = next((turn for turn in turns if turn.role == "user"), None)
-        return row if row.summary or not said else row._replace(summary=self._summary(said)), turns if header else []
-
-    def _summary(self, turn: Turn) -> str:
-        """The first words of the user, on one line."""
-        text = self._redact(turn.content.lstrip()[:4000])[0][: 4 * SUMMARY]
-        words = " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
-        return words if len(words) <= SUMMARY else words[: SUMMARY - 1] + "…"
+        if said and not row.summary:  # the first words of the user, on one line
+            text = self._redact(said.content.lstrip()[:4000])[0][: 4 * SUMMARY]
+            words = " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
+            row = row._replace(summary=words if len(words) <= SUMMARY else words[: SUMMARY - 1] + "…")
+        return row, turns if header else []
 
     # -- asking ---------------------------------------------------------------------------------------------------------
 
@@ -315,14 +313,12 @@ class TranscriptIndex:
         seen = _asked(logs, asker, max(0, limit))
 
         def read(db: sqlite3.Connection) -> list[Quote]:
-            if words:
-                rows = db.execute(
-                    _ALL.format(_MATCHING), seen | {"query": " AND ".join(map(_quoted, words))}
-                ).fetchall()
-                rows = rows or (_some(db, words, seen) if len(words) > 1 else [])
-            else:
-                rows = db.execute(_ALL.format(_WRITTEN), seen | {"query": written}).fetchall() if query.strip() else []
-            return [_quote(*row, query=query, max_chars=max_chars) for row in rows]
+            asked = {"query": " AND ".join(map(_quoted, words)) if words else written}
+            sql = _ALL.format(_MATCHING if words else _WRITTEN)
+            rows = db.execute(sql, seen | asked).fetchall() if words or query.strip() else []
+            if len(words) > 1 and not rows:
+                rows = _some(db, words, seen)
+            return [quote_of(*row, query=query, max_chars=max_chars) for row in rows]
 
         found = self._asked(logs, read)
         return Quotes(hits=tuple(found or ()), backend="fts5" if words else "plain", notes=self._kept.notes())
@@ -451,9 +447,10 @@ def time_said(turn: Turn) -> str:
 # -- what is shown --------------------------------------------------------------------------------------------------------
 
 
-def _quote(
+def quote_of(
     session: str, entry: int, time: str, role: str, source: str, text: str, *, query: str, max_chars: int
 ) -> Quote:
+    """An entry as it is shown. Raises DatabaseError for one that cannot have been put in."""
     if not (isinstance(session, str) and isinstance(entry, int)):
         raise sqlite3.DatabaseError("a row is not what was put in")
     shown = preview(text, query, max_chars=max_chars)

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Literal
 
 from anima.memory.verbs import log_heading, log_line
 from anima.model import Complete, DocPath, Kind, Receipt, Scope
-from anima.sessions.hand import Hand, quotable, quoted, told, without_blocks
+from anima.sessions.hand import WORTH, Hand, quotable, quoted, told, without_blocks
 from anima.sessions.replay import Turn, time_of
-from anima.text import bullet_text, read_table
+from anima.text import bullet_text
 from anima.text.dates import day_in_name
 from anima.text.markdown import defuse_tags, lines_of
 from anima.text.phrases import said_in, words_of
@@ -94,9 +94,7 @@ class Flushing:
             self._failures += silent == "failed"
             self.cycle_done |= each.fields.get("reason") == "pressure"
         self.cycle_start = last.cycle_start
-        if (
-            not self._asked
-        ):  # or the model's lines of this cycle were written, and only the mark for it was lost in a crash
+        if not self._asked:  # or the model's lines of this cycle were written, and only their mark was lost in a crash
             since = time_of(last.boundary.timestamp if last.boundary else last.header.timestamp)
             self._asked = any(
                 record.fields.get("session") == self._hand.id and record.fields.get("what") == SILENT
@@ -268,36 +266,21 @@ class Kept:
     role: str = "user"
 
 
-_TABLE = read_table("sessions", "worth")
-
-
-def _any(name: str) -> re.Pattern[str]:
+def _any(wordings: str) -> re.Pattern[str]:
     """One pattern for the many that stand in the table."""
-    found = [" ".join(one.split()) for one in re.split(r"\s;\s", f" {_TABLE[name]} ")]
+    found = [" ".join(one.split()) for one in re.split(r"\s;\s", f" {wordings} ")]
     apart = "|".join(one for one in found if one[0] < "\u2e80")
     joined = "".join(f"|{one}" for one in found if one[0] >= "\u2e80")
     return re.compile(rf"(?<!\w)(?:{apart})(?!\w){joined}", re.IGNORECASE)
 
 
-_REMEMBER = _any("remember")
-_PREFERENCE = _any("preference")
-_STANDING = _any("standing")
-_STATED = _any("stated")
-_CHANGED = _any("changed")
-_DECISION = _any("decision")
-_PROMISE = _any("promise")
+_SAYS = {name: _any(wordings) for name, wordings in WORTH.items() if name not in ("request", "addressed")}
 _ORDER = re.compile(r"(?i)(?:^|[.!?]\s+)(?:please )?(?:always|never|don['’]?t ever)\s+\w+")
 _CORRECTION = re.compile(
     r"(?i)(?:^|[.!?]\s+)(?:no,? (?:actually|it'?s|that'?s|i meant|not)|actually,|correction|i meant|sorry, i meant|"
     r"that'?s (?:wrong|not right|incorrect)|not \S+(?: \S+){0,3}, but |en realidad|me equivoqué|no es |nein,|eigentlich|"
     r"falsch|en fait|non,? (?:c'est|en fait)|na verdade|in realtà)"
 )
-_TIME = _any("time")
-_NUMBER = _any("number")
-_FIRST = _any("first")
-_ASKED = _any("asked")
-_PAST = _any("past")
-_PEOPLE = _any("people")
 _NAME = re.compile(r"(?<=[^\W\d_A-Z][ ,])[^\W\d_a-z][^\W\d_]+|[“\"«][^”\"»]{2,60}[”\"»]")
 _GREETING = re.compile(
     r"(?i)\W*(?:hey|hi|hello|thanks|thank you|thx|wow|awesome|cool|great|nice|sure|ok(?:ay)?|yeah|yes|bye|"
@@ -305,6 +288,14 @@ _GREETING = re.compile(
     r"good (?:morning|night)|hola|gracias|vale|claro|hallo|danke|bonjour|merci|salut|olá|obrigad[oa]|ciao|grazie)\b"
 )
 _SENTENCE = re.compile(r"[^.!?。！？\n]+(?:[.!?。！？]+[\"”»)]*|\n|$)")
+# What marks a turn, the first that does.
+_MARKS: tuple[tuple[Worth, re.Pattern[str]], ...] = (
+    ("remember", _SAYS["remember"]),
+    ("correction", _CORRECTION),
+    ("decision", _SAYS["decision"]),
+    ("promise", _SAYS["promise"]),
+    *(("preference", pattern) for pattern in (_SAYS["preference"], _SAYS["standing"], _ORDER)),
+)
 
 
 def extract(turns: Iterable[Turn], *, share: float = SHARE) -> tuple[Kept, ...]:
@@ -322,11 +313,12 @@ def _judged(turn: Turn) -> Kept | None:
     if not text:
         return None
     if turn.role == "assistant":
-        found = _DECISION.search(text) or _PROMISE.search(text)
-        if not found:
-            return None
-        kind: Worth = "decision" if _DECISION.search(text) else "promise"
-        return Kept(kind=kind, text=_telling(text, found.start()), number=turn.number, score=1.0, role="assistant")
+        said: tuple[Worth, ...] = ("decision", "promise")
+        for kind in said:
+            if found := _SAYS[kind].search(text):
+                line = _telling(text, found.start())
+                return Kept(kind=kind, text=line, number=turn.number, score=1.0, role="assistant")
+        return None
     kind, at = _kind(text)
     score = telling(text)
     if kind == "fact" and (score < _LEAST or all(map(_is_asked, _sentences(text)))):
@@ -337,19 +329,9 @@ def _judged(turn: Turn) -> Kept | None:
 
 def _kind(text: str) -> tuple[Worth, int]:
     """Why a turn is worth keeping, and where the mark stands. A question that only mentions the word is no mark."""
-    patterns: tuple[tuple[Worth, re.Pattern[str]], ...] = (
-        ("remember", _REMEMBER),
-        ("correction", _CORRECTION),
-        ("decision", _DECISION),
-        ("promise", _PROMISE),
-        ("preference", _PREFERENCE),
-        ("preference", _STANDING),
-        ("preference", _ORDER),
-    )
-    for kind, pattern in patterns:
+    for kind, pattern in _MARKS:
         for found in pattern.finditer(text):
-            sentence = _sentence_at(text, found.start())
-            if not sentence.rstrip().endswith("?"):
+            if not _sentence_at(text, found.start()).rstrip().endswith("?"):
                 return kind, found.start()
     return "fact", 0
 
@@ -359,16 +341,11 @@ def telling(text: str) -> float:
     words = len(text.split())
     sentences = _sentences(text)
     asked = sum(s.rstrip().endswith("?") for s in sentences) / max(len(sentences), 1)
-    score = (
-        -2.0
-        + 2.0 * _share(_TIME, text)
-        + 1.2 * _share(_NAME, text)
-        + 1.0 * _share(_NUMBER, text)
-        + 1.0 * min(words, 40) / 40
-    )
-    score += 0.8 * _share(_FIRST, text) + 0.7 * _share(_PAST, text) + 0.5 * _share(_PEOPLE, text)
-    stated = bool(_STATED.search(text))
-    score += STATED * stated + CHANGED * bool(_CHANGED.search(text))
+    share = {name: _share(_SAYS[name], text) for name in ("time", "number", "first", "past", "people")}
+    score = -2.0 + 2.0 * share["time"] + 1.2 * _share(_NAME, text) + 1.0 * share["number"] + 1.0 * min(words, 40) / 40
+    score += 0.8 * share["first"] + 0.7 * share["past"] + 0.5 * share["people"]
+    stated = bool(_SAYS["stated"].search(text))
+    score += STATED * stated + CHANGED * bool(_SAYS["changed"].search(text))
     score -= 1.6 * asked + 0.6 * bool(_GREETING.match(text)) + 0.6 * (words < 6 and not stated)
     return score + 1.2
 
@@ -387,7 +364,7 @@ def _sentence_at(text: str, at: int) -> str:
 
 def _is_asked(sentence: str) -> bool:
     """Whether a sentence asks, for something or to do something, and so tells nothing."""
-    return sentence.endswith(("?", "？", "؟")) or _ASKED.match(sentence) is not None
+    return sentence.endswith(("?", "？", "؟")) or _SAYS["asked"].match(sentence) is not None
 
 
 def _telling(text: str, at: int) -> str:
@@ -401,7 +378,7 @@ def _marked(text: str) -> str:
     if len(text) <= MAX_MARKED:
         return text
     sentences = _sentences(text)
-    marked = {n for n, sentence in enumerate(sentences) if _REMEMBER.search(sentence)}
+    marked = {n for n, sentence in enumerate(sentences) if _SAYS["remember"].search(sentence)}
     wanted = sorted(n for n in marked | {n + 1 for n in marked} if n < len(sentences))
     return " … ".join(_cut(sentences[n], MAX_MARKED) for n in wanted[:_MOST_MARKED])
 

@@ -24,7 +24,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import InitVar, dataclass, replace
 from datetime import datetime, timedelta
-from functools import cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from anima.config import FILE
@@ -120,8 +119,10 @@ class Hand:
 
     def __post_init__(self, talk: Transcript | None) -> None:
         self.site, self._talk, parent = self.rooms.site, talk, self.parent
-        held = talk.header.access if talk else None
-        self.access = _narrowest(self.access, held or "rw", self.site.own.workspace_access)
+        held = (self.access, talk.header.access or "rw" if talk else "rw", self.site.own.workspace_access)
+        if wrong := [access for access in held if access not in _ACCESS]:
+            raise BadArguments(f"access is one of {', '.join(_ACCESS)}, not {wrong[0]!r}")
+        self.access = next(access for access in _ACCESS if access in held)  # the narrowest
         self.tainted: frozenset[Origin] = parent.tainted if parent else frozenset()
         self.flows: frozenset[str] = parent.flows if parent else frozenset()
         self._recorded: tuple[frozenset[Origin], frozenset[str]] = (frozenset(), frozenset())  # on the disk
@@ -343,28 +344,17 @@ class Hand:
         if self.access != "rw":
             verdict = said(Answer.DENY, "read-only", access=self.access)
             return Receipt(status="refused", path=change.path, rule=verdict.rule, reason=verdict.reason)
-        proposal = self.rooms.propose(change, wish, self.listener.layer)
-        if proposal is None:
-            return Receipt(
-                status="refused",
-                path=change.path,
-                rule="too-many-pending",
-                reason="enough of whoever asks waits for the owner already; once it is decided, ask again",
-            )
-        return Receipt(
-            status="pending", path=change.path, proposal=proposal.id, rule=proposal.rule, reason=proposal.why
-        )
-
-
-def _narrowest(*given: str) -> Access:
-    if wrong := [access for access in given if access not in _ACCESS]:
-        raise BadArguments(f"access is one of {', '.join(_ACCESS)}, not {wrong[0]!r}")
-    return next(access for access in _ACCESS if access in given)
+        card = self.rooms.propose(change, wish, self.listener.layer)
+        if card is None:
+            why = "enough of whoever asks waits for the owner already; once it is decided, ask again"
+            return Receipt(status="refused", path=change.path, rule="too-many-pending", reason=why)
+        return Receipt(status="pending", path=change.path, proposal=card.id, rule=card.rule, reason=card.why)
 
 
 # -- the owner's own sentences ----------------------------------------------------------------------------------------
 
 
+WORTH: dict[str, str] = read_table("sessions", "worth")
 MOST_TYPED = 2_000  # characters of a message; who types more has pasted it
 _HOLE = "\0"
 _BLOCK = re.compile(
@@ -377,6 +367,7 @@ _INLINE = re.compile(
     r"|\"[^\"]*(?:\"|\Z)|[“„«「『][^”“»」』]*(?:[”“»」』]|\Z)|‘[^’]*(?:’|\Z)|(?<!\w)'[^'\n]*(?:'(?!\w)|$)",
     re.MULTILINE,
 )
+_REQUEST = re.compile(one_line(WORTH["request"]), re.IGNORECASE)
 _END = re.compile(r"(?<=[.!?…])\s+(?=[^\s\W]|[\d“\"(])|(?<=[。！？])")
 _SHORT = re.compile(r"(?:^|\s)(?:mr|mrs|ms|dr|prof|st|no|vs|etc|e\.g|i\.e|z\.b|bzw|sr|sra|[^\W\d_])\.$", re.IGNORECASE)
 
@@ -426,23 +417,13 @@ def told(words: str) -> str:
     """What a user said, as a line of memory. One sentence that asks to remember something is that something, and without
     a speaker where nobody is spoken of or to; of all else a line says that they said it."""
     found = sentences(words)
-    asked = _request().match(words) if len(found) == 1 else None
+    asked = _REQUEST.match(words) if len(found) == 1 else None
     fact = words[asked.end() :].strip() if asked else ""
     if not fact:
         return f"User: {words}"
     fact = fact[:1].upper() + fact[1:] if fact.split()[0].islower() else fact
-    addressed = not word_set(_table()["addressed"]).isdisjoint(re.findall(r"[^\W\d_]+", fact.casefold()))
+    addressed = not word_set(WORTH["addressed"]).isdisjoint(re.findall(r"[^\W\d_]+", fact.casefold()))
     return f"User: {fact}" if addressed or first_person(fact) else fact
-
-
-@cache
-def _table() -> dict[str, Any]:
-    return read_table("sessions", "worth")
-
-
-@cache
-def _request() -> re.Pattern[str]:
-    return re.compile(one_line(_table()["request"]), re.IGNORECASE)
 
 
 def quoted(change: Change) -> Change:

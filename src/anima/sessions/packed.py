@@ -12,6 +12,7 @@ import math
 import threading
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from functools import reduce
 from typing import Any
 
@@ -32,7 +33,7 @@ from anima.sessions.find import (
     Quotes,
     Rows,
     TranscriptIndex,
-    preview,
+    quote_of,
     time_said,
 )
 from anima.sessions.replay import Asker, Header, Redact, Turn
@@ -49,11 +50,8 @@ class PackedTranscripts(TranscriptIndex):
     where reading ended, and what the list says of the session by then."""
 
     def __init__(self, tables: Tables, *, redact: Redact) -> None:
-        self._tables, self._index, self._redact = tables, Index(tables, None), redact
-        self._mutex, self._known = (
-            threading.RLock(),
-            (Mark(), dict[str, str]()),
-        )  # the versions that are in, as of a mark
+        self._tables, self._index, self._redact, self._mutex = tables, Index(tables, None), redact, threading.RLock()
+        self._known = (Mark(), dict[str, str]())  # the versions that are in, as of a mark
 
     def begin_again(self) -> None:
         self._index.clear()
@@ -80,19 +78,13 @@ class PackedTranscripts(TranscriptIndex):
         if gone := known.keys() - there.keys():
             self._index.drop(gone)
         for start in range(0, len(late), _MANY):
-            taken += self._put(logs, late[start : start + _MANY])
+            with suppress(IndexDown):
+                now, mark = self._index.held()
+                states = filter(None, map(logs.look, late[start : start + _MANY]))
+                every = [self._writing(logs, state, now) for state in states]
+                self._tables.put(mark.epoch, [each for each, _ in every])  # where somebody was first, it stands already
+                taken += sum(count for _, count in every)
         return self._index.held()[0] if gone or late else field, taken
-
-    def _put(self, logs: Logs, ids: Sequence[str]) -> int:
-        try:
-            field, mark = self._index.held()
-            every = [self._writing(logs, state, field) for state in filter(None, map(logs.look, ids))]
-            self._tables.put(
-                mark.epoch, [writing for writing, _ in every]
-            )  # where somebody was first, it stands already
-            return sum(count for _, count in every)
-        except IndexDown:
-            return 0
 
     def _writing(self, logs: Logs, state: LogState, field: Field) -> tuple[Writing, int]:
         path = f"{logs.name}/{state.id}"
@@ -138,21 +130,12 @@ class PackedTranscripts(TranscriptIndex):
             names = {row.id: row.path[len(logs.name) + 1 :] for row in _seen(field, logs, asker)}
             seen = np.isin(field.units["doc"], np.fromiter(names, dtype=np.int64, count=len(names)))
             hits = list[Quote]()
-            slots = _holding(field, seen, words)[:limit] if words else _latest(field, np.flatnonzero(seen))
+            slots = _holding(field, seen, words)[: limit if words else None]
             for start in range(0, len(slots) if words or written else 0, _READ):
                 for row, (entry, time, role, source, text) in self._said(field, slots[start : start + _READ]):
                     if len(hits) < limit and (words or all(word in text for word in written)):
-                        shown = preview(text, query, max_chars=max_chars)
-                        hits.append(
-                            Quote(
-                                session_id=names[int(row["doc"])],
-                                entry=entry,
-                                timestamp=time,
-                                role=role,
-                                source_plugin=source,
-                                preview=shown,
-                            )
-                        )
+                        said = names[int(row["doc"])], entry, time, role, source, text
+                        hits.append(quote_of(*said, query=query, max_chars=max_chars))
         return Quotes(hits=tuple(hits), backend="packed" if words else "plain", notes=self._index.notes())
 
     def _said(self, field: Field, slots: Ints) -> Iterator[tuple[Any, list[Any]]]:
@@ -175,21 +158,16 @@ def _seen(field: Field, logs: Logs, asker: Asker) -> list[DocumentRow]:
 
 
 def _holding(field: Field, seen: Bools, words: Sequence[str]) -> Ints:
-    """The entries with every word, the latest first; where there is none, those with any, the rarer words first."""
-    found = [slots[seen[slots]] for slots, _ in map(field.posting, words)]
+    """The entries with every word, the latest first; where there is none, those with any, the rarer words first. Without
+    words, all of them."""
+    found = [slots[seen[slots]] for slots, _ in map(field.posting, words)] or [np.flatnonzero(seen)]
     score, most = np.zeros(len(seen)), sum(map(len, found))
     every = reduce(np.intersect1d, found)
-    if not len(every):
+    if words and not len(every):
         for slots in found:
             score[slots] += math.log(1 + most / max(1, len(slots)))
         every = np.flatnonzero(score)
-    return _latest(field, every, score)
-
-
-def _latest(field: Field, slots: Ints, score: Any = None) -> Ints:
-    times = field.units["text"][slots]
-    order = np.lexsort((slots, times) if score is None else (slots, times, score[slots]))
-    return slots[order[::-1]]
+    return every[np.lexsort((every, field.units["text"][every], score[every]))[::-1]]
 
 
 def second_tables(rows: HomeRows) -> RowTables:

@@ -345,20 +345,17 @@ class Transcript:
             try:
                 self._add(Close(timestamp=self._now(), reason=self._redacted(reason)[0]), sync=True)
             finally:
-                self._let_go()
+                self.abandon()
 
     def abandon(self) -> None:
         """Lets the files go without a word, as a crash would; for a session that somebody else carries on."""
         with self._mutex:
-            self._let_go()
+            self._closed = True
+            self._file.close()
+            if self._context is not None:
+                self._context.close()
 
     # -- how ------------------------------------------------------------------------------------------------------------
-
-    def _let_go(self) -> None:
-        self._closed = True
-        self._file.close()
-        if self._context is not None:
-            self._context.close()
 
     def _now(self) -> str:
         return stamp(self._clock())

@@ -80,9 +80,7 @@ class Turn:
     source_plugin: str = ""
     sender_id: str | None = None
     name: str | None = None  # of the tool that says it
-    call: Mapping[str, Any] | None = (
-        None  # of a tool of the home's own: its arguments, receipt, and what was read by then
-    )
+    call: Mapping[str, Any] | None = None  # of a tool of our own: its arguments, receipt, and what was read by then
     number: int = -1
     offset: int = -1
     redacted: tuple[str, ...] = ()
@@ -434,7 +432,11 @@ def read(file: Readable, *, start: int = 0, limit: int = 50, newest: bool = Fals
     start, limit = max(0, start), max(0, limit)
     first = max(0, total - start - limit) if newest else start
     last = max(0, total - start) if newest else start + limit
-    near = _back(file, end, first) if newest else _seek(file, first, known)
+    near = (
+        _back(file, end, first)
+        if newest
+        else count(file, since=known if known.entries <= first else START, entry=first)
+    )
     entries, damaged = list[Turn](), list[BadLine]()
     for item in scan(file, since=near):
         if isinstance(item, BadLine):
@@ -449,28 +451,16 @@ def read(file: Readable, *, start: int = 0, limit: int = 50, newest: bool = Fals
     return TurnPage(header=header_of(file), entries=tuple(entries), total=total, damaged=(*damaged, *torn))
 
 
-def count(file: Readable, *, since: Count = START, end: int | None = None) -> Count:
-    """The count at the end of the last line that has an end, by looking at the bytes after `since` only."""
-    at = since if _is_place(file, since) else START
+def count(file: Readable, *, since: Count = START, end: int | None = None, entry: int | None = None) -> Count:
+    """The count at the end of the last line that has an end, or at or shortly before an `entry`, by looking at the bytes
+    after `since` only, if that is a place."""
+    at = since if since.offset == 0 or file.read(since.offset - 1, since.offset) == b"\n" else START
     for offset, block in blocks(file, at.offset, end):
-        if block.endswith(b"\n"):
-            lines, entries = _counted(block)
-            at = Count(offset + len(block), at.lines + lines, at.entries + entries)
-    return at
-
-
-def _is_place(file: Readable, at: Count) -> bool:
-    return at.offset == 0 or file.read(at.offset - 1, at.offset) == b"\n"
-
-
-def _seek(file: Readable, wanted: int, known: Count) -> Count:
-    """A place at or shortly before an entry, sought from the start or from a count that lies before it."""
-    at = known if known.entries <= wanted and _is_place(file, known) else START
-    for offset, block in blocks(file, at.offset):
         lines, entries = _counted(block)
-        if at.entries + entries > wanted or not block.endswith(b"\n"):
+        if entry is not None and (at.entries + entries > entry or not block.endswith(b"\n")):
             break
-        at = Count(offset + len(block), at.lines + lines, at.entries + entries)
+        if block.endswith(b"\n"):
+            at = Count(offset + len(block), at.lines + lines, at.entries + entries)
     return at
 
 

@@ -114,14 +114,11 @@ class SelfReport:
 
     def _lines_seen(self, path: str) -> list[str]:
         layout = self._site.layout
-        try:
+        with suppress(HomeError):
             place = DocPath.parse(path)
-            if is_unreviewed(layout, place):
-                return []
-            text = self._site.store.documents.read(place).text
-        except HomeError:
-            return []
-        return lines_of(self.listener.view(layout, place, text).text)
+            if not is_unreviewed(layout, place):
+                return lines_of(self.listener.view(layout, place, self._site.store.documents.read(place).text).text)
+        return []
 
     def _session_logs(
         self, *, action: str, session_id: str | None, query: str | None, limit: int | None, max_chars: int

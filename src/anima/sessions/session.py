@@ -15,7 +15,6 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
-from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, overload
 
 from anima.errors import BadArguments, HomeError, NoSuchSession, for_a_model
@@ -60,9 +59,7 @@ class Session(Hand):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     # -- the prompt -----------------------------------------------------------------------------------------------------
@@ -336,10 +333,8 @@ class Session(Hand):
         self.flush("compaction")
         with self.at_work():
             if self._talk is not None:
-                first = self._talk.turns - max(0, kept) if since is None else since
-                self._talk.boundary(
-                    uuid=self.site.new_id(), token_count=max(0, tokens), summary=summary, turn_index=max(0, first)
-                )
+                first, uuid = self._talk.turns - max(0, kept) if since is None else since, self.site.new_id()
+                self._talk.boundary(uuid=uuid, token_count=max(0, tokens), summary=summary, turn_index=max(0, first))
             self._flushing.begin_cycle(self._talk.size if self._talk else 0)
             return "\n\n".join(filter(None, (self._essentials(), self.noted())))
 
@@ -355,9 +350,8 @@ class Session(Hand):
     def _essentials(self) -> str:
         """The sections of AGENTS.md that must come back after a cut: by their names, or marked `<!-- essential -->`."""
         now, layout, end = self.now(), self.site.layout, 0
-        told = [
-            f"This conversation was shortened. It is {now:%A, %Y-%m-%d %H:%M}. What was worth keeping is in the log of the day."
-        ]
+        kept = "What was worth keeping is in the log of the day."
+        told = [f"This conversation was shortened. It is {now:%A, %Y-%m-%d %H:%M}. {kept}"]
         path = DocPath.parse(layout.row("agents").path) if layout.has("agents") else None
         if path is not None and self.listener.sees(layout, path):
             try:
