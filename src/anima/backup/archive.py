@@ -19,7 +19,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, BinaryIO, NamedTuple, cast
+from typing import BinaryIO, NamedTuple, cast
 
 from anima.errors import Damaged, Refused, printable, refuse_newer
 from anima.model import MAX_PATH, File
@@ -96,28 +96,21 @@ class Manifest:
         except (ValueError, KeyError, TypeError, RecursionError):
             raise Damaged("this is no snapshot of anima's: its first file is no manifest") from None
         refuse_newer("this snapshot", found["format"], FORMAT)
-        try:
-            made = cls._read(found)
+        try:  # what it says, as far as `dump` would not show that it is something else
+            files = tuple(File(f["path"], f["size"], f["sha256"], int(f["mode"], 8)) for f in found["files"])
+            left = tuple((each["path"], each["why"]) for each in found["left_out"])
+            names, last = (found["home"], found["dialect"], found["agent"]), found["ledger"]
+            texts = [*names, last["hash"], *(f.path for f in files), *(text for row in left for text in row)]
+            numbers = [last["n"], *(file.size for file in files)]
+            if any(type(text) is not str for text in texts) or any(type(n) is not int or n < 0 for n in numbers):
+                raise ValueError("a text or number is none")
         except (ValueError, KeyError, TypeError, AttributeError):
             raise Damaged("the snapshot's manifest cannot be read") from None
+        made = cls(*names, ledger=(last["n"], last["hash"]), files=files, left_out=left)
         if made.dump() != raw:
             raise Damaged("the snapshot's manifest is not as anima writes it")
         check_names(made.files)
         return made
-
-    @classmethod
-    def _read(cls, found: Mapping[str, Any]) -> Manifest:
-        """What it says, as far as `dump` would not show that it is something else."""
-        files = tuple(File(f["path"], f["size"], f["sha256"], int(f["mode"], 8)) for f in found["files"])
-        left = tuple((each["path"], each["why"]) for each in found["left_out"])
-        home, dialect, agent, last = found["home"], found["dialect"], found["agent"], found["ledger"]
-        texts = [home, dialect, agent, last["hash"], *(f.path for f in files), *(text for row in left for text in row)]
-        numbers = [last["n"], *(file.size for file in files)]
-        if any(type(text) is not str for text in texts) or any(type(n) is not int or n < 0 for n in numbers):
-            raise ValueError("a text or number is none")
-        return cls(
-            home=home, dialect=dialect, agent=agent, ledger=(last["n"], last["hash"]), files=files, left_out=left
-        )
 
 
 # -- packing ----------------------------------------------------------------------------------------------------------------

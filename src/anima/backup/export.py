@@ -191,23 +191,17 @@ class _Leaving:
         if dialect == "carapace":
             folder.make_folder(there.layout.daily)
         own = any(entry.path == SETTINGS for entry in self.entries)
-        text = self._documents.read(DocPath.parse(SETTINGS)).text if own else None
-        told = detected(folder, Config(), made_as(folder)).dialect == dialect
-        if (settings := _settings(text, dialect, told)) is not None:
-            folder.fill(SETTINGS, [settings.encode("utf-8")], mode=0o600, sync=False)
-
-
-def _settings(text: str | None, dialect: str, told: bool) -> str | None:
-    """An anima.toml with which a folder is opened in a dialect; None where none is needed."""
-    if text is None:
-        return None if told else f'dialect = "{dialect}"\n'
-    if dialect_in(text) == dialect or (told and dialect_in(text) in (None, "auto")):
-        return text
-    head, bracket, rest = text.partition("\n[")
-    line = f'dialect = "{dialect}"'
-    changed = _DIALECT_LINE.sub(line, head, count=1) if _DIALECT_LINE.search(head) else f"{line}\n{head}"
-    made = changed + bracket + rest
-    return made if dialect_in(made) == dialect else f"{line}\n"
+        text = self._documents.read(DocPath.parse(SETTINGS)).text if own else ""
+        is_told = detected(folder, Config(), made_as(folder)).dialect == dialect
+        if not own and is_told:
+            return
+        if dialect_in(text) != dialect and not (is_told and dialect_in(text) in (None, "auto")):
+            head, bracket, rest = text.partition("\n[")
+            line = f'dialect = "{dialect}"'
+            changed = _DIALECT_LINE.sub(line, head, count=1) if _DIALECT_LINE.search(head) else f"{line}\n{head}"
+            text = changed + bracket + rest
+            text = text if dialect_in(text) == dialect else f"{line}\n"
+        folder.fill(SETTINGS, [text.encode("utf-8")], mode=0o600, sync=False)
 
 
 def dialect_in(text: str) -> str | None:

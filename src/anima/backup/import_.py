@@ -12,43 +12,19 @@ import hashlib
 import json
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain, count
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from anima.backup import export
 from anima.backup.archive import Progress
-from anima.backup.export import (
-    FORMAT,
-    FORMATS,
-    LINE,
-    FileLine,
-    FirstLine,
-    Table,
-    TalkFile,
-    TranscriptForm,
-    agent_in,
-    dialect_in,
-    planned,
-    read_lines,
-    table_of,
-    talk_at,
-    walk,
-)
+from anima.backup.export import FileLine, Table, TranscriptForm
 from anima.config import FILE as SETTINGS
 from anima.config import Config
-from anima.errors import (
-    BadArguments,
-    BadInput,
-    BadPath,
-    BadText,
-    NewerFormat,
-    NotFound,
-    Refused,
-    printable,
-)
+from anima.errors import BadArguments, BadInput, BadPath, BadText, NewerFormat, NotFound, Refused, printable
 from anima.gate import judge_file
 from anima.layout import Policy, is_unreviewed
 from anima.layout.dialects import DIALECTS, layout_for
@@ -103,7 +79,7 @@ class _FolderSource:
     def __init__(self, folder: Path, format: str, form: TranscriptForm) -> None:
         self._store, self._form = Folder(folder), form
         self.moved: dict[str, str] = {}
-        self.entries, self.left_out = walk(self._store)
+        self.entries, self.left_out = export.walk(self._store)
         known = self._map()
         said = format if format in DIALECTS else None
         if known is not None and said in (None, known["dialect"]):
@@ -114,7 +90,7 @@ class _FolderSource:
             self.origin: Table | None = Table(layout=layout_for(known["from"]), sessions=known["sessions"])
         else:
             try:
-                said = said or dialect_in(self._store.read(DocPath.parse(SETTINGS)).text)
+                said = said or export.dialect_in(self._store.read(DocPath.parse(SETTINGS)).text)
             except (NotFound, BadInput):
                 pass  # then its names tell
             dialect = said if said in DIALECTS else detected(self._store, Config(), made_as(self._store)).dialect
@@ -130,7 +106,7 @@ class _FolderSource:
 
     def agent_of(self, path: str) -> str | None:
         with self._store.opened(path) as file:
-            return agent_in(file.pieces(), self._form)
+            return export.agent_in(file.pieces(), self._form)
 
     def items(self) -> Iterator[_Found]:
         for entry in self.entries:
@@ -151,8 +127,8 @@ class _FolderSource:
         try:
             found = json.loads(raw)
             number = found["format"] if found["anima"] == "export" else 0
-            if type(number) is int and number > FORMAT:
-                raise NewerFormat(MAP, found=number, known=FORMAT)
+            if type(number) is int and number > export.FORMAT:
+                raise NewerFormat(MAP, found=number, known=export.FORMAT)
             names = {str(there): str(here) for there, here in found["moved"].items()}
             layout_for(found["dialect"]), layout_for(found["from"])
             return {**found, "moved": names, "sessions": str(found["sessions"])}
@@ -175,7 +151,7 @@ class _LinesSource:
             for found in self._read():
                 if isinstance(found, FileLine):
                     is_talk = found.path.endswith(".jsonl")
-                    self._agents[found.path] = agent_in([found.data], self._form) if is_talk else None
+                    self._agents[found.path] = export.agent_in([found.data], self._form) if is_talk else None
                 elif found.dialect not in DIALECTS:
                     raise BadText(self._name, f"there is no dialect {printable(found.dialect)!r}")
                 else:
@@ -184,8 +160,8 @@ class _LinesSource:
             self._file.close()
             raise
 
-    def _read(self) -> Iterator[FirstLine | FileLine]:
-        return read_lines(lines_in(self._file, most=LINE), name=self._name)
+    def _read(self) -> Iterator[export.FirstLine | FileLine]:
+        return export.read_lines(lines_in(self._file, most=export.LINE), name=self._name)
 
     def close(self) -> None:
         self._file.close()
@@ -205,8 +181,8 @@ class _LinesSource:
 
 @contextmanager
 def _opened(site: Site, form: TranscriptForm, source: Path, format: str) -> Iterator[_FolderSource | _LinesSource]:
-    if format not in ("auto", *FORMATS):
-        raise BadArguments(f"there is no format {printable(format)!r}; there are auto, {', '.join(FORMATS)}")
+    if format not in ("auto", *export.FORMATS):
+        raise BadArguments(f"there is no format {printable(format)!r}; there are auto, {', '.join(export.FORMATS)}")
     try:
         is_folder = source.is_dir() or not source.exists()
         place = source.resolve()
@@ -221,16 +197,13 @@ def _opened(site: Site, form: TranscriptForm, source: Path, format: str) -> Iter
         raise BadArguments(f"{source} is a folder, and jsonl is a file")
     if not is_folder and format not in ("auto", "jsonl"):
         raise BadArguments(f"{source} is a file, and {format} is a folder", hint="--format jsonl reads a file")
-    found = _FolderSource(source, format, form) if is_folder else _LinesSource(source, form)
-    try:
+    with closing(_FolderSource(source, format, form) if is_folder else _LinesSource(source, form)) as found:
         yield found
-    finally:
-        found.close()
 
 
 def _places(site: Site, source: _FolderSource | _LinesSource) -> dict[str, str]:
     """Where in the home every file of a source goes: back to where it came from, and from there to its own dialect's."""
-    paths, there = source.paths, table_of(site)
+    paths, there = source.paths, export.table_of(site)
 
     def whose(path: str) -> str:
         return source.agent_of(path) or site.agent
@@ -238,14 +211,14 @@ def _places(site: Site, source: _FolderSource | _LinesSource) -> dict[str, str]:
     if source.exact and source.origin is None:
         return {path: path for path in paths}
     if source.origin is None:
-        return planned(paths, source.table, there, agent_of=whose)
+        return export.planned(paths, source.table, there, agent_of=whose)
     fixed = {}  # the entries of a map that can be: of files that are there, to paths that are some
     for path in source.moved.keys() & {*paths}:
         with suppress(BadPath):
             fixed[path] = DocPath.parse(source.moved[path]).text
-    back = planned(paths, source.table, source.origin, agent_of=whose, fixed=fixed)
+    back = export.planned(paths, source.table, source.origin, agent_of=whose, fixed=fixed)
     came = {place: path for path, place in back.items()}
-    on = planned(list(came), source.origin, there, agent_of=lambda place: whose(came[place]))
+    on = export.planned(list(came), source.origin, there, agent_of=lambda place: whose(came[place]))
     return {path: on[place] for path, place in back.items()}
 
 
@@ -274,7 +247,10 @@ def import_from(
         raise BadArguments("only what is yours replaces what stands here", hint="say that it is: --mine, or mine=True")
     with _opened(site, form, expanded(source), format) as found:
         places, whole = _places(site, found), len(found.paths)
-        aside = "" if mine else _place_of_import(site)
+        began = f"{UNREVIEWED}/{IMPORT}{site.now():%Y-%m-%d-%H%M%S}"
+        names = chain([began], (f"{began}-{n}" for n in count(2)))  # a folder that no other import has
+        free = (each for each in names if site.store.documents.actual(DocPath.parse(each)) is None)
+        aside = "" if mine else next(free)
         arriving = _Arriving(site, writer, form, aside, dry_run, replace, files=files, sessions=sessions)
         for number, item in enumerate(found.items(), start=1):
             arriving.take(item, places[item.path])
@@ -319,7 +295,7 @@ class _Arriving:
         try:
             path = DocPath.parse(place)
             self._check(path)
-            if talk := talk_at(path.text, table_of(self.site)):
+            if talk := export.talk_at(path.text, export.table_of(self.site)):
                 self._take_talk(item, path, talk)
             elif (row := self.site.layout.row_of(path)).role == "agent-state":
                 self._take_file(item, path)  # what another agent keeps for itself: no document of this home's
@@ -353,7 +329,12 @@ class _Arriving:
     # -- documents ------------------------------------------------------------------------------------------------------
 
     def _take_document(self, item: _Found, path: DocPath) -> None:
-        text, lines = self.writer.forgotten.without(_text(item, path))
+        if item.size > MAX_BYTES:
+            raise BadText(path.text, f"it has {item.size:,} bytes; a document has at most {MAX_BYTES:,}")
+        text = text_of(path, b"".join(item.pieces))
+        if "\x00" in text:
+            raise BadText(path.text, "the text holds a NUL character")
+        text, lines = self.writer.forgotten.without(text)
         if lines:
             self._note("forgotten", (path.text, lines))
             if not text.strip():
@@ -434,7 +415,7 @@ class _Arriving:
 
     # -- transcripts ------------------------------------------------------------------------------------------------------
 
-    def _take_talk(self, item: _Found, path: DocPath, talk: TalkFile) -> None:
+    def _take_talk(self, item: _Found, path: DocPath, talk: export.TalkFile) -> None:
         if not self.sessions:
             raise BadText(path.text, "it belongs to the home's own machinery")
         lines = _lines(item.pieces, path)
@@ -470,16 +451,6 @@ class _Arriving:
             self._note("forgotten", (path.text, len(gone)))
 
 
-def _text(item: _Found, path: DocPath) -> str:
-    """A document's text. Raises BadText for what could not be written as one."""
-    if item.size > MAX_BYTES:
-        raise BadText(path.text, f"it has {item.size:,} bytes; a document has at most {MAX_BYTES:,}")
-    text = text_of(path, b"".join(item.pieces))
-    if "\x00" in text:
-        raise BadText(path.text, "the text holds a NUL character")
-    return text
-
-
 def _lines(pieces: Iterable[bytes], path: DocPath) -> Iterator[bytes]:
     """Every line with its newline. Raises BadText for one that no transcript can hold."""
     held = b""
@@ -497,10 +468,3 @@ def _digest(pieces: Iterable[bytes]) -> bytes:
     for piece in pieces:
         digest.update(piece)
     return digest.digest()
-
-
-def _place_of_import(site: Site) -> str:
-    """A folder for an import that begins now, which no other has."""
-    name = f"{UNREVIEWED}/{IMPORT}{site.now():%Y-%m-%d-%H%M%S}"
-    names = chain([name], (f"{name}-{n}" for n in count(2)))
-    return next(each for each in names if site.store.documents.actual(DocPath.parse(each)) is None)

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from datetime import datetime, timedelta
+from itertools import count
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
@@ -22,21 +23,9 @@ from anima.backup.archive import Manifest, Progress
 from anima.errors import BadArguments, Damaged, HomeError, NotFound
 from anima.ledger import Key, parse
 from anima.site import Site
-from anima.store import Whole
+from anima.store import Whole, outside
 from anima.store.folder import as_damage
-from anima.store.outside import (
-    ENDING,
-    Shelf,
-    Snapshot,
-    checked_label,
-    expanded,
-    is_sealed,
-    name_of,
-    open_archive,
-    recipient_of,
-    seal,
-    snapshot_at,
-)
+from anima.store.outside import Shelf, Snapshot, expanded, open_archive, snapshot_at
 from anima.text.phrases import Left, Sought, Touched
 
 _ELSEWHERE, _TRIED = "snapshots/elsewhere", "snapshots/tried"
@@ -76,23 +65,32 @@ class Snapshots:
     ) -> Snapshot:
         """One archive of the whole home. Without `to` it goes where the configuration says, and only when something
         changed."""
-        checked_label(label)
+        outside.checked_label(label)
         sealed_for = tuple(recipients or self._site.config.snapshot.recipients)
         for each in sealed_for:
-            recipient_of(each)
-        folder, name = (self._folder(), "") if to is None else self._chosen(str(to))
+            outside.recipient_of(each)
+        if to is None:
+            folder, name = self._folder(), ""
+        else:
+            path = os.path.abspath(expanded(to))
+            folder, name = (path, "") if str(to).endswith("/") or os.path.isdir(path) else os.path.split(path)
+            self.whole.outside(folder)
+        if name and not name.endswith(_ENDINGS):
+            why = f"{to}: a snapshot's name ends in .tar.gz, or .tar.gz.age when it is sealed"
+            raise BadArguments(why, hint="or name a folder")
         # A name must not say of an archive that nobody can read it when anybody can.
-        if name and sealed_for and not name.endswith(ENDING):
+        if name and sealed_for and not name.endswith(outside.ENDING):
             why = f"{name}: it is sealed, and the name of a sealed snapshot ends in .tar.gz.age"
             raise BadArguments(why, hint=f"--to {name}.age")
-        if name.endswith(ENDING) and not sealed_for:
+        if name.endswith(outside.ENDING) and not sealed_for:
             why = f"{name} is the name of a sealed snapshot, and this one is not sealed"
             raise BadArguments(why, hint="seal it: --to-recipient KEY")
         with self.packed(progress) as made:
             now, again = self._site.clock(), bool(recipients)
             found = put(Shelf(folder), made, at=now, label=label, name=name, sealed_for=sealed_for, again=again)
-        if found.fresh and to is not None:
-            self._note_elsewhere(found.path)
+        kept = {shelf.folder for shelf in self._shelves()}
+        if found.fresh and to is not None and os.path.dirname(found.path) not in kept:
+            self._list_elsewhere(found.path, is_there=True)  # so that forgetting can reach it
         return found
 
     @contextmanager
@@ -108,17 +106,6 @@ class Snapshots:
 
         with packed(self.whole, self._site.layout.dialect, self._agent(), late=end_late, progress=progress) as made:
             yield made
-
-    def _chosen(self, to: str) -> tuple[str, str]:
-        """The folder an archive goes to, and its name if the owner chose one."""
-        path = os.path.abspath(expanded(to))
-        folder, name = (path, "") if to.endswith("/") or os.path.isdir(path) else os.path.split(path)
-        self.whole.outside(folder)
-        if name and not name.endswith(_ENDINGS):
-            raise BadArguments(
-                f"{to}: a snapshot's name ends in .tar.gz, or .tar.gz.age when it is sealed", hint="or name a folder"
-            )
-        return folder, name
 
     @property
     def place(self) -> str:
@@ -159,7 +146,7 @@ class Snapshots:
                 away.append((path, "named by a folder you have not trusted, so it is left alone; it may hold it"))
                 continue
             try:
-                sealed, size = is_sealed(path), os.path.getsize(path)
+                sealed, size = outside.is_sealed(path), os.path.getsize(path)
             except (NotFound, Damaged, OSError):
                 away.append((path, "a snapshot that is not there now, and may hold it"))
                 continue
@@ -178,11 +165,6 @@ class Snapshots:
             return []
         places = [path for path in (found if isinstance(found, list) else ()) if isinstance(path, str)]
         return [path for path in places if os.path.isabs(path) and path.endswith(_ENDINGS) and "\0" not in path]
-
-    def _note_elsewhere(self, path: str) -> None:
-        """Remembers an archive that was written to a place of the owner's choice, so that forgetting can reach it."""
-        if os.path.dirname(path) not in {shelf.folder for shelf in self._shelves()}:
-            self._list_elsewhere(path, is_there=True)
 
     def _list_elsewhere(self, path: str, *, is_there: bool) -> None:
         with self._site.store.lock():
@@ -293,21 +275,17 @@ def packed(
         with whole.lock():
             late()
             with as_damage("the snapshot cannot be written", "; nothing was changed"):
-                made = _pack(whole, dialect, agent, body, progress)
-        yield PackedHome(made, body, whole)
-
-
-def _pack(whole: Whole, dialect: str, agent: str, body: BinaryIO, progress: Progress | None) -> Manifest:
-    key = Key(whole.key())
-    for tries in range(_TRIES):
-        try:
-            files, left = archive.pack(whole, body, progress=progress)
-            break
-        except Damaged:
-            if tries == _TRIES - 1:
-                raise
-    last = parse(whole.last_record().decode("latin-1"))
-    return Manifest(key.id[:16], dialect, agent, (last.n, last.hash) if last else (0, ""), files, left)
+                key = Key(whole.key())
+                for tries in count(1):
+                    try:
+                        files, left = archive.pack(whole, body, progress=progress)
+                        break
+                    except Damaged:
+                        if tries == _TRIES:
+                            raise
+                last = parse(whole.last_record().decode("latin-1"))
+                ledger = (last.n, last.hash) if last else (0, "")
+        yield PackedHome(Manifest(key.id[:16], dialect, agent, ledger, files, left), body, whole)
 
 
 def put(
@@ -328,7 +306,7 @@ def put(
         is_same = kept.digest == manifest.digest[:12] and kept.sealed == is_sealed
         if is_same and (is_sealed or is_sound(kept.path, large=True)):  # one that is damaged is none
             return replace(kept, fresh=False, files=files, left_out=left_out)
-    given = name or name_of(at, label, manifest.digest, sealed=is_sealed)
+    given = name or outside.name_of(at, label, manifest.digest, sealed=is_sealed)
 
     def write(out: BinaryIO) -> None:
         """The archive, read back. A sealed one is read before it is sealed: afterwards only those it is for can."""
@@ -337,7 +315,7 @@ def put(
             return
         with made.whole.scratch() as clear:
             archive.assemble(made.manifest, made.body, clear)
-            seal(clear, out, recipients=sealed_for)
+            outside.seal(clear, out, recipients=sealed_for)
 
     path = shelf.put(given, write, only_new=bool(name) or again)
     digest, size = manifest.digest[:12], os.path.getsize(path)
