@@ -232,9 +232,16 @@ class Doctor:
                         if not fresh or not all(deed.ok for deed in fresh):
                             break
                     if any(deed.name.startswith(("ledger-", "key-")) for deed in done):
-                        self._anchor()
+                        # History notes where a new chain is, so that its end cannot be cut off unnoticed.
+                        with self._opened() as (site, wrong), suppress(HomeError):
+                            if not wrong:
+                                _of_folder(site.store).anchor()
             left = self.look()
-        return Health(found=tuple(found), done=tuple(done), left=tuple(map(_for_the_owner, left)))
+        rows, over = damages(), list[Remark]()
+        for each in left:  # what is left is the owner's: the repair is not offered a second time
+            row = rows.get(each.name)
+            over.append(replace(each, do=row.owner) if row is not None and row.repair and row.owner else each)
+        return Health(found=tuple(found), done=tuple(done), left=tuple(over))
 
     def _pass(self) -> list[Deed]:
         """One repair by every part, each on a store opened anew: another may have replaced what it had open."""
@@ -247,12 +254,6 @@ class Doctor:
                 what, part = parts[number]
                 done += _mended(part, _looked(what, part.check))
             number += 1
-
-    def _anchor(self) -> None:
-        """History notes where a new chain is, so that its end cannot be cut off unnoticed."""
-        with self._opened() as (site, wrong), suppress(HomeError):
-            if not wrong:
-                _of_folder(site.store).anchor()
 
     # -- opening --------------------------------------------------------------------------------------------------------
 
@@ -402,12 +403,6 @@ def completed(found: Iterable[Remark]) -> list[Remark]:
 
 def _mendable(found: Remark) -> bool:
     return bool(found.name and damages()[found.name].repair)
-
-
-def _for_the_owner(left: Remark) -> Remark:
-    """What is left after a repair is the owner's: the repair is not offered a second time."""
-    row = damages().get(left.name)
-    return replace(left, do=row.owner) if row is not None and row.repair and row.owner else left
 
 
 # -- documents ----------------------------------------------------------------------------------------------------------------

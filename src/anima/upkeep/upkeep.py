@@ -14,10 +14,12 @@ import hashlib
 import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import date, datetime, timedelta, tzinfo
+from datetime import date, datetime, timedelta
+from functools import partial
 from itertools import count, pairwise
-from typing import TYPE_CHECKING, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from anima.errors import BadArguments, HomeError, NoSuchDocument, StaleWrite
 from anima.layout import ANYTHING, Policy, Row, layer_at, row_at
@@ -34,9 +36,6 @@ from anima.text.phrases import said_in
 from anima.text.reading import DATES, ToldLine, read
 from anima.upkeep import Retention
 from anima.upkeep.hygiene import Contradiction, Group, find_contradictions, find_duplicates, newer_of, statements
-
-if TYPE_CHECKING:
-    from anima.upkeep.hygiene import Vectors
 
 Part = Literal["stale", "duplicates", "contradictions"]
 PARTS: tuple[Part, ...] = ("stale", "duplicates", "contradictions")
@@ -102,14 +101,21 @@ class Suggestion:
 
     def again(self, read: Callable[[DocPath], Document]) -> Suggestion:
         """The same on the documents of now. Raises StaleWrite where a line no longer stands there as it was."""
-        before = {page.path.text: page for page in self.pages}
-        now = {path: _now(read, page.path) for path, page in before.items()}
+        before, now = {page.path.text: page for page in self.pages}, dict[str, Document]()
+        for path, page in before.items():
+            try:
+                now[path] = read(page.path)
+            except NoSuchDocument:
+                raise StaleWrite(path, theirs=None, ours=None) from None
         if self.to and now[self.path].digest != before[self.path].digest:
             raise StaleWrite(self.path, theirs=now[self.path].text, ours=None)
 
         def placed(line: ToldLine) -> ToldLine:
             """The line where it stands now: of several that are alike, the one in the same order."""
-            old, new = (_numbers(pages[line.path].text, line.text) for pages in (before, now))
+            old, new = (
+                [n for n, text in enumerate(lines_of(pages[line.path].text), start=1) if text.strip() == line.text]
+                for pages in (before, now)
+            )
             if len(old) != len(new) or line.number not in old:
                 raise StaleWrite(line.path, theirs=now[line.path].text, ours=None)
             return replace(line, number=new[old.index(line.number)])
@@ -121,17 +127,6 @@ class Suggestion:
             remove=tuple(map(placed, self.remove)),
             between=tuple(map(placed, self.between)),
         )
-
-
-def _now(read: Callable[[DocPath], Document], path: DocPath) -> Document:
-    try:
-        return read(path)
-    except NoSuchDocument:
-        raise StaleWrite(path.text, theirs=None, ours=None) from None
-
-
-def _numbers(text: str, wanted: str) -> list[int]:
-    return [number for number, line in enumerate(lines_of(text), start=1) if line.strip() == wanted]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,8 +208,10 @@ class Upkeep:
         archived = {one.path for one in stale}
         groups: list[Group] = []
         clashes: list[Contradiction] = []
-        meaning = self._meaning() if "duplicates" in parts else None
-        compared = 0
+        compared, meaning = 0, None
+        embedder = self._search().embedder if "duplicates" in parts else None
+        if embedder is not None and not embedder.is_remote:  # a server is not asked by itself
+            meaning = partial(embedder.embed, kind="document")
         for pool in memory.pools(archived) if {*parts} - {"stale"} else ():
             seen = read(pool)
             compared += len(seen)
@@ -224,21 +221,14 @@ class Upkeep:
         kept = self._kept()
         groups = [one for one in groups if not kept or not kept(one.keep, *(twin.line for twin in one.twins))]
         clashes = [self._dated(one) for one in clashes if not kept or not kept(one.one, one.other)]
-        advised = suggest_consolidation(
-            duplicates=groups,
-            contradictions=clashes,
-            stale=stale,
-            may_go=self._may_go,
-            archive=_places(site),
-        )
+        found: Any = {"duplicates": tuple(groups), "contradictions": tuple(clashes), "stale": stale}
+        advised = suggest_consolidation(**found, may_go=self._may_go, archive=_places(site))
         return Look(
             lines=compared,
             documents=len(memory.documents),
-            stale=stale,
-            duplicates=tuple(groups),
-            contradictions=tuple(clashes),
             suggestions=tuple(map(memory.with_pages, advised)),
             notes=(*memory.notes, *retention.notes),
+            **found,
         )
 
     def tidy(self, suggestions: Suggestion | Sequence[Suggestion]) -> tuple[Receipt, ...]:
@@ -273,7 +263,26 @@ class Upkeep:
 
     def numbers(self, *, days: int = 30) -> Figures:
         """The home in figures: sessions, recalls, writes and memory over so many days."""
-        return figures(self._site, past=self._past, talks=tuple(self._talks()), nights=self._nights(), days=days)
+        site, talks, zone = self._site, tuple(self._talks()), self._site.zone()
+        wanted = [site.today() - timedelta(days=back) for back in reversed(range(max(1, days)))]
+        begun = Counter(talk.started.astimezone(zone).date() for talk in talks if talk.started)
+        recalls, writes = Counter[date](), Counter[date]()
+        for record in site.store.ledger.records(kinds=("recall", "intent")) if site.store.begun else ():
+            (recalls if record.kind == "recall" else writes)[record.time.astimezone(zone).date()] += 1
+        grown = _grown(site, self._past, wanted)
+        return Figures(
+            days=tuple(
+                Day(day=day, sessions=begun[day], recalls=recalls[day], writes=writes[day], **grown[day])
+                for day in wanted
+            ),
+            sessions=len(talks),
+            entries=sum(talk.entries for talk in talks),
+            recalls=recalls.total(),
+            writes=writes.total(),
+            personas=tuple(Counter(talk.persona for talk in talks if talk.persona).most_common()),
+            dreams=self._nights(),
+            **grown[wanted[-1]],
+        )
 
     def doctor(self, *, progress: Callable[[str], None] = lambda _: None) -> list[Remark]:
         """Everything there is to say about the health of this home, damage first. Nothing is changed."""
@@ -286,13 +295,6 @@ class Upkeep:
         return () if self._site.store.documents.exists(agents) else (missing,)
 
     # -- what a look asks -----------------------------------------------------------------------------------------------
-
-    def _meaning(self) -> Vectors | None:
-        """What gives texts their meaning, when that is on this machine; a server is not asked by itself."""
-        embedder = self._search().embedder
-        if embedder is None or embedder.is_remote:
-            return None
-        return lambda texts: embedder.embed(texts, kind="document")
 
     def _kept(self) -> Callable[..., bool] | None:
         """Whether the owner said of some lines that all of them stay; None while nothing of that kind was said."""
@@ -352,22 +354,19 @@ class _Memory:
             except HomeError as error:
                 memory.notes.append(f"left out: {error}")
                 continue
-            memory._take(document, row)
+            path, day = document.path, day_in_name(document.path.name)
+            memory.documents[path.text] = document
+            rank = _CURATED if row.role == "memory" else _ARCHIVE if _is_archived(path) else _PAGES
+            if rank == _PAGES and row.kind == "daily" and day is not None:
+                rank, memory.logs[path.text] = _LOGS, day
+            where = ToldLine(path=path.text, number=0, text="", day=day if rank >= _LOGS else None, rank=rank)
+            for said in statements(document.text):
+                fixed, under = said.marked or rank == _ARCHIVE, " / ".join(said.under)
+                line = replace(where, number=said.number, text=said.text, fixed=fixed, under=under)
+                memory.lines[layer_at(path) or ""].append(line)
             if progress is not None:
                 progress(number, len(places))
         return memory
-
-    def _take(self, document: Document, row: Row) -> None:
-        path, day = document.path, day_in_name(document.path.name)
-        self.documents[path.text] = document
-        rank = _CURATED if row.role == "memory" else _ARCHIVE if _is_archived(path) else _PAGES
-        if rank == _PAGES and row.kind == "daily" and day is not None:
-            rank, self.logs[path.text] = _LOGS, day
-        where = ToldLine(path=path.text, number=0, text="", day=day if rank >= _LOGS else None, rank=rank)
-        for said in statements(document.text):
-            fixed, under = said.marked or rank == _ARCHIVE, " / ".join(said.under)
-            line = replace(where, number=said.number, text=said.text, fixed=fixed, under=under)
-            self.lines[layer_at(path) or ""].append(line)
 
     def pools(self, archived: Collection[str]) -> Iterator[list[ToldLine]]:
         """The lines of each layer in the order in which they are kept. What is to be archived is moved whole."""
@@ -443,19 +442,17 @@ def suggest_consolidation(
 
     `may_go` is asked of each line that would go and the one that says the same; `archive` says where a log goes.
     """
-    found = [_choice(one) for one in contradictions]
+    found = []
+    for one in contradictions:
+        newer = f"; {_place(one.newer)} is newer" if one.newer else ""
+        told = f"{_place(one.one)} and {_place(one.other)} cannot both hold: {one.why}{newer}."
+        found.append(Suggestion(kind="choose", sentence=told, between=(one.one, one.other), evidence=(one.why,)))
     found += filter(None, (_merge(group, may_go) for group in duplicates))
     for log in stale:
         to = archive(log)
         told = f"{log.path} is {log.age} days old; move it to {to}, where search still finds it."
         found.append(Suggestion(kind="archive", sentence=told, path=log.path, to=to, evidence=(f"{log.age} days old",)))
     return tuple(found)
-
-
-def _choice(one: Contradiction) -> Suggestion:
-    newer = f"; {_place(one.newer)} is newer" if one.newer else ""
-    told = f"{_place(one.one)} and {_place(one.other)} cannot both hold: {one.why}{newer}."
-    return Suggestion(kind="choose", sentence=told, between=(one.one, one.other), evidence=(one.why,))
 
 
 def _merge(group: Group, may_go: Callable[[ToldLine, ToldLine], bool]) -> Suggestion | None:
@@ -519,66 +516,21 @@ class Figures:
     dreams: Nights
 
 
-def figures(
-    site: Site, *, past: Callable[[], Past], talks: Sequence[PastTalk], nights: Nights, days: int = 30
-) -> Figures:
-    zone, today = site.zone(), site.today()
-    wanted = [today - timedelta(days=back) for back in reversed(range(max(1, days)))]
-    begun = Counter(talk.started.astimezone(zone).date() for talk in talks if talk.started)
-    recalls, writes = Counter[date](), Counter[date]()
-    for record in site.store.ledger.records(kinds=("recall", "intent")) if site.store.begun else ():
-        (recalls if record.kind == "recall" else writes)[record.time.astimezone(zone).date()] += 1
-    grown = _grown(site, past, zone, wanted)
-    return Figures(
-        days=tuple(
-            Day(
-                day=day,
-                sessions=begun[day],
-                recalls=recalls[day],
-                writes=writes[day],
-                memories=grown[day][0],
-                memory_chars=grown[day][1],
-            )
-            for day in wanted
-        ),
-        sessions=len(talks),
-        entries=sum(talk.entries for talk in talks),
-        recalls=recalls.total(),
-        writes=writes.total(),
-        memories=grown[wanted[-1]][0],
-        memory_chars=grown[wanted[-1]][1],
-        personas=tuple(Counter(talk.persona for talk in talks if talk.persona).most_common()),
-        dreams=nights,
-    )
-
-
-def _grown(site: Site, past: Callable[[], Past], zone: tzinfo | None, days: list[date]) -> dict[date, tuple[int, int]]:
-    """The bullets and characters of MEMORY.md at the end of each day."""
-    path, documents = DocPath.parse(site.layout.curated), site.store.documents
-    marks = sorted(_sizes(past(), path, zone), key=lambda mark: mark[0]) if site.store.begun else []
-    found: dict[date, tuple[int, int]] = {}
-    now, at = (0, 0), 0
+def _grown(site: Site, past: Callable[[], Past], days: list[date]) -> dict[date, dict[str, int]]:
+    """The bullets and characters of MEMORY.md at the end of each day, as far as history holds them."""
+    path, documents, zone = DocPath.parse(site.layout.curated), site.store.documents, site.zone()
+    last: dict[date, dict[str, int]] = {}  # by the last revision of a day; the newest come first
+    with suppress(HomeError):
+        for revision in past().log(path, limit=_REVISIONS) if site.store.begun else ():
+            if (day := revision.time.astimezone(zone).date()) not in last:
+                last[day] = _size(past().text_at(path, revision.id) or "")
+    before = max((day for day in last if day < days[0]), default=None)
+    now, found = last[before] if before else _size(""), {}
     for day in days:
-        while at < len(marks) and marks[at][0].date() <= day:
-            now, at = marks[at][1], at + 1
-        found[day] = now
-    found[days[-1]] = _size(documents.read(path).text) if documents.exists(path) else (0, 0)
-    return found
+        found[day] = now = last.get(day, now)
+    return found | {days[-1]: _size(documents.read(path).text if documents.exists(path) else "")}
 
 
-def _sizes(past: Past, path: DocPath, zone: tzinfo | None) -> Iterator[tuple[datetime, tuple[int, int]]]:
-    """How large the document was after each revision, as far as history holds it; the last one of each day counts."""
-    seen: set[date] = set()
-    try:
-        for revision in past.log(path, limit=_REVISIONS):
-            moment = revision.time.astimezone(zone)
-            if moment.date() not in seen:
-                seen.add(moment.date())
-                yield moment, _size(past.text_at(path, revision.id) or "")
-    except HomeError:
-        return
-
-
-def _size(text: str) -> tuple[int, int]:
+def _size(text: str) -> dict[str, int]:
     bullets = [bullet for line in lines_of(text) if (bullet := bullet_of(line))]
-    return sum(bullet.is_point and bool(bullet.text) for bullet in bullets), len(text)
+    return {"memories": sum(each.is_point and bool(each.text) for each in bullets), "memory_chars": len(text)}
