@@ -20,19 +20,12 @@ from anima.errors import BadArguments
 
 if TYPE_CHECKING:
     from anima import Home
-    from anima.agent.models import Models
     from anima.agent.rituals import Rituals
-    from anima.connect.channels.presence import Account
 
 
 @command(
-    argument(
-        "name",
-        metavar="NAME",
-        default=None,
-        help="A model such as openai:gpt-5, anthropic:NAME, ollama:NAME; or practice.",
-    ),
-    option("--url", metavar="URL", help="Ask it at this address, of a server that speaks as OpenAI or Anthropic does."),
+    argument("NAME", default=None, help="A model such as openai:gpt-5, anthropic:NAME, ollama:NAME; or practice."),
+    option("--url URL", help="Ask it at this address, of a server that speaks as OpenAI or Anthropic does."),
     flag(
         "--key",
         help="Ask for a key without showing it, or read it from standard input; it is kept for this address alone.",
@@ -63,16 +56,22 @@ def model(home: Home, name: str | None, url: str | None, key: bool, test: bool, 
         models.forget(name or "")
     elif name is not None:
         models.use(name, url=url or "", key=typed() if key else "", ask=typed if sys.stdin.isatty() else None)
-    said = ""
+    found, offers, lines = models.all(), models.offers(), []
+    for each in found:
+        about = "a small program in place of a model" if each.name == PRACTICE else f"{each.url}, key: {each.key}"
+        lines.append(f"{'*' if each.used else ' '} {flat(each.name)}  ({flat(about)})")
+    for variable, service in offers:
+        lines.append(f"There is a key in {variable}, which nobody uses. To use it: anima model {service}:NAME")
+    value = {"used": models.choice(), "models": found, "offers": [variable for variable, _ in offers]}
     if test:
         need_chat()
-        said = _tested(models)
-    used = models.choice()
-    value = {"used": used, "models": models.all(), "offers": [each[0] for each in models.offers()]}
-    return Reply(
-        value | ({"said": said} if test else {}),
-        [*_models_shown(models), *([f"it says: {flat(said)}"] if test else [])],
-    )
+        from anima.agent.conversation import asked_once
+
+        with patient("asking the model"):
+            said = asyncio.run(asked_once(models.made(models.choice()), "Say hello in one short sentence."))
+        value["said"] = said
+        lines.append(f"it says: {flat(said)}")
+    return Reply(value, lines)
 
 
 def typed(what: str = "Key") -> str:
@@ -80,23 +79,6 @@ def typed(what: str = "Key") -> str:
     if not sys.stdin.isatty():
         return sys.stdin.readline().strip()
     return str(click.prompt(f"{what} (not shown)", hide_input=True, err=True, default="", show_default=False)).strip()
-
-
-def _models_shown(models: Models) -> list[str]:
-    lines = []
-    for each in models.all():
-        about = "a small program in place of a model" if each.name == PRACTICE else f"{each.url}, key: {each.key}"
-        lines.append(f"{'*' if each.used else ' '} {flat(each.name)}  ({flat(about)})")
-    for variable, service in models.offers():
-        lines.append(f"There is a key in {variable}, which nobody uses. To use it: anima model {service}:NAME")
-    return lines
-
-
-def _tested(models: Models) -> str:
-    from anima.agent.conversation import asked_once
-
-    with patient("asking the model"):
-        return asyncio.run(asked_once(models.made(models.choice()), "Say hello in one short sentence."))
 
 
 _SCHEDULE_VERBS = ("on", "off", "run", "pause", "resume")
@@ -191,8 +173,8 @@ _CHANNEL_VERBS = ("on", "off", "run")
     argument("name", default="telegram", help="Which channel; there is telegram."),
     argument("verb", default=None, help="on, off, or run until Ctrl-C; without one, how it stands."),
     flag("--token", help="Ask for the bot's token without showing it, or read it from standard input."),
-    option("--url", metavar="URL", help="A server of your own that speaks as the channel's does."),
-    option("--owner", metavar="ID", help="Your own id there: whoever writes with it is you."),
+    option("--url URL", help="A server of your own that speaks as the channel's does."),
+    option("--owner ID", help="Your own id there: whoever writes with it is you."),
     flag("--remove", help="Take the account away, with its token."),
     "home json",
     owners=lambda given: any(given[each] for each in ("verb", "token", "url", "owner", "remove")),
@@ -211,7 +193,7 @@ def channel(
     anima channel telegram on
     anima channel                      how it stands
     """
-    from anima.connect.channels.presence import Account, Accounts
+    from anima.connect.channels.presence import Account, Accounts, attend
     from anima.connect.channels.telegram import Telegram
 
     accounts = Accounts(home)
@@ -236,26 +218,18 @@ def channel(
     if account != before:
         accounts.put(name, account)
     if verb == "run":
-        _run(home, name)
-    return Reply({"channel": name, "on": account.on, "stopped": account.stopped}, _channel_shown(home, name, account))
+        from anima.agent.chats import Chats
 
-
-def _run(home: Home, name: str) -> None:
-    from anima.agent.chats import Chats
-    from anima.connect.channels.presence import attend
-
-    whisper(f"{name}: until Ctrl-C")
-    with closing(Chats(home)) as chats:
-        attend(home, chats, name, threading.Event())
-    whisper("another process is there, or it was switched off")
-
-
-def _channel_shown(home: Home, name: str, account: Account) -> list[str]:
-    owners = [each for each in home.config.owner if each.startswith(f"{name}:")]
+        whisper(f"{name}: until Ctrl-C")
+        with closing(Chats(home)) as chats:
+            attend(home, chats, name, threading.Event())
+        whisper("another process is there, or it was switched off")
+    owners, others = [each for each in home.config.owner if each.startswith(f"{name}:")], home.config.channels
     how = "has no token" if not account.token else f"stopped: {account.stopped}" if account.stopped else None
-    lines = [f"{flat(name)} {flat(how or ('is on' if account.on else 'is off'))}."]
     you = ", ".join(map(flat, owners)) or "nobody there yet: write to the bot, which says what to set"
-    lines.append(f"You are {you}.")
-    others = home.config.channels
-    lines.append(f"Answered beside you: {others.others}; for at most {others.day_tokens:,} tokens a day.")
-    return lines
+    lines = [
+        f"{flat(name)} {flat(how or ('is on' if account.on else 'is off'))}.",
+        f"You are {you}.",
+        f"Answered beside you: {others.others}; for at most {others.day_tokens:,} tokens a day.",
+    ]
+    return Reply({"channel": name, "on": account.on, "stopped": account.stopped}, lines)

@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import anima
+from anima.cli import show
 from anima.cli.command import Reply, argument, command, flag, home_path, open_home, option, unless_dry
-from anima.cli.show import counted, flat, inert, listed, need_person, plain, progress_bar, say, show_notes, whisper
+from anima.cli.show import counted, flat, inert, listed, need_person, plain, progress_bar, say, whisper
 from anima.errors import BadArguments
 
 if TYPE_CHECKING:
@@ -24,10 +25,10 @@ _SHOWN, _SHOWN_MOVED = 12, 20
 @command(
     argument("action", default="take", help="take, list, verify, restore or prune."),
     argument("archive", default=None, help="A file, the beginning of a name or digest, or latest."),
-    option("--to", metavar="PATH", help="Take: a folder, or a file that is not there yet."),
+    option("--to PATH", help="Take: a folder, or a file that is not there yet."),
     option("--label", default="", help="Take: a word for its name, such as before-move."),
-    option("--to-recipient", metavar="KEY", multiple=True, help="Take: seal it for a key of age or ssh."),
-    option("--identity", metavar="FILE", multiple=True, help="Verify, restore: a key that opens a sealed one."),
+    option("--to-recipient KEY", multiple=True, help="Take: seal it for a key of age or ssh."),
+    option("--identity FILE", multiple=True, help="Verify, restore: a key that opens a sealed one."),
     flag("--large", help="Verify, restore: also what unpacks to far more than its size."),
     flag("--other-home", help="Restore: also where another home stands."),
     flag("--dry-run", help="Restore, prune: only show what would change."),
@@ -66,14 +67,14 @@ def _take(home: str | None, _: str, asked: dict[str, Any]) -> Reply:
     with open_home(home) as opened, progress_bar("packing") as progress:
         made = opened.snapshots.take(**given, progress=progress)
 
-    def show() -> None:
+    def shown() -> None:
         if not made.fresh:
             return say(f"Nothing changed since {made.name} ({_size(made.size)}).")
         sealed = ", then sealed" if made.sealed else ""
         say(f"{made.path}\n{made.files:,} files, {_size(made.size)}, read back and found whole{sealed}.")
         return _show_left_out(made.left_out, _SHOWN)
 
-    return Reply({"name": made.name, **plain(made)}, show)
+    return Reply({"name": made.name, **plain(made)}, shown)
 
 
 def _list(home: str | None, _: str, asked: dict[str, Any]) -> Reply:
@@ -136,12 +137,12 @@ def _restore(home: str | None, archive: str, asked: dict[str, Any]) -> Reply:
         with progress_bar("restoring") as progress:
             found = anima.restore(found.archive, place, progress=progress, **opening)
 
-    def show() -> None:
+    def shown() -> None:
         if not dry_run:
             say(f"Restored {found.digest[:12]}." + (f" What was there is {found.before.name}." if found.before else ""))
-            show_notes([note for note in found.notes if note not in known], "note")
+            show.notes([note for note in found.notes if note not in known], "note")
 
-    return Reply(found, show)
+    return Reply(found, shown)
 
 
 def _show_plan(found: Restoration) -> None:
@@ -157,7 +158,7 @@ def _show_plan(found: Restoration) -> None:
         whisper(f"stays: {inert(path)}: {inert(why)}")
     if found.forgotten:
         whisper(f"note: {found.forgotten:,} phrases were forgotten since; they stay forgotten")
-    show_notes(found.notes, "note")
+    show.notes(found.notes, "note")
 
 
 def _size(count: float) -> str:
@@ -172,13 +173,8 @@ def _size(count: float) -> str:
 
 
 @command(
-    argument("target", metavar="TARGET", help="A new folder or file; - is standard output (jsonl)."),
-    option(
-        "--format",
-        metavar="F",
-        default="markdown",
-        help="markdown, jsonl, or a dialect: anima openclaw nexo carapace …",
-    ),
+    argument("TARGET", help="A new folder or file; - is standard output (jsonl)."),
+    option("--format F", default="markdown", help="markdown, jsonl, or a dialect: anima openclaw nexo carapace …"),
     flag("--no-sessions", help="Leave the transcripts out."),
 )
 def export(home: Home, target: str, format: str, no_sessions: bool, json: bool) -> Reply:
@@ -197,7 +193,7 @@ def export(home: Home, target: str, format: str, no_sessions: bool, json: bool) 
         done = home.export(stream, format=format, sessions=not no_sessions, progress=step)
     tell = whisper if to_stdout else say
 
-    def show() -> None:
+    def shown() -> None:
         counts = _counts(done.documents, done.sessions, done.files)
         tell(f"{inert(done.target)}: {counts}, {done.bytes:,} bytes.")
         tell("It holds everything, private parts too; keep it as you keep the home.")
@@ -206,7 +202,7 @@ def export(home: Home, target: str, format: str, no_sessions: bool, json: bool) 
             tell(f"{len(done.moved):,} {stand.format(done.format)}; .anima-export.json leads back.")
         _show_left_out(done.left_out, _SHOWN_MOVED)
 
-    return Reply(done, show)
+    return Reply(done, shown)
 
 
 def _counts(documents: int, sessions: int, files: int) -> str:
@@ -218,8 +214,8 @@ def _show_left_out(left_out: Sequence[tuple[str, str]], most: int) -> None:
 
 
 @command(
-    argument("source", metavar="SOURCE", help="A folder, or a file of an export as jsonl."),
-    option("--format", metavar="F", default="auto", help="auto, markdown, jsonl, or the dialect the folder is."),
+    argument("SOURCE", help="A folder, or a file of an export as jsonl."),
+    option("--format F", default="auto", help="auto, markdown, jsonl, or the dialect the folder is."),
     flag("--dry-run", help="Only list what would come in."),
     flag("--mine", help="All of it is yours: documents go to their places at once, and need no review."),
     flag("--replace", help="With --mine: write over documents that differ; undo takes it back."),

@@ -9,26 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from anima.cli import show
 from anima.cli.command import Number, Reply, command, day_of, flag, option, unless_dry, words
-from anima.cli.show import (
-    console,
-    counted,
-    flat,
-    inert,
-    need_person,
-    patient,
-    plain,
-    progress_bar,
-    say,
-    shortened,
-    show_diff,
-    show_notes,
-    whisper,
-)
+from anima.cli.show import counted, flat, inert, need_person, patient, picked, plain, say, shortened, whisper
 from anima.errors import BadArguments, Refused
 
 if TYPE_CHECKING:
-    from anima import Candidate, Forgetting, Home, Look, Receipt, Suggestion, Sweep
+    from anima import Candidate, Forgetting, Home, Look, Receipt, Suggestion
 
 _LISTED = 60
 _NAMES = {
@@ -47,12 +34,12 @@ _NAMES = {
 @command(
     words("text", required=False, help="These words, wherever they stand."),
     option("--pattern", help="What fits a regular expression."),
-    option("--line", metavar="PATH:LINE", help="One line, and whatever says the same."),
-    option("--session", metavar="ID", help="What was said and written in a session."),
-    option("--sender", metavar="ID", help="What a person said, and their layer."),
+    option("--line PATH:LINE", help="One line, and whatever says the same."),
+    option("--session ID", help="What was said and written in a session."),
+    option("--sender ID", help="What a person said, and their layer."),
     option("--origin", help="What came from there: web, tool, skill, peer, …"),
-    option("--since", metavar="TIME", help="What was written since a day or moment."),
-    option("--until", metavar="TIME", help="What was written until a day or moment."),
+    option("--since TIME", help="What was written since a day or moment."),
+    option("--until TIME", help="What was written until a day or moment."),
     flag("--purge", help="Also from history, other files and free pages."),
     flag("--dry-run", help="Only list what would go, and why."),
     flag("--yes", help="Do not ask."),
@@ -94,7 +81,7 @@ def _show_forgetting(found: Forgetting) -> None:
     if len(found.touched) > _LISTED:
         say(f"… and {len(found.touched) - _LISTED:,} more; --json lists them all")
     _show_left(found)
-    show_notes(found.notes, "note")
+    show.notes(found.notes, "note")
 
 
 def _show_left(found: Forgetting) -> None:
@@ -107,7 +94,7 @@ def _show_forgotten(found: Forgetting) -> None:
     told = ", ".join(f"{count:,} {name.format(s='' if count == 1 else 's')}" for count, name in found_in)
     say(f"Forgotten: {told or 'nothing held it'}." + (f" Change {found.change}." if found.change else ""))
     # the other notes were told before it was asked
-    show_notes([note for note in found.notes if "older snapshots are removed" in note], "note")
+    show.notes([note for note in found.notes if "older snapshots are removed" in note], "note")
     _show_left(found)
     if not found.left:
         say("Every byte was read again: nothing holds it." if found.purge else "Looked again: nothing there holds it.")
@@ -121,7 +108,7 @@ _ASKS = {"merge": "Take out what is said twice?", "archive": "Move it to the arc
 
 @command(
     option("--days", type=Number(), help="After how many days a log is old. Default: the configuration's, 90."),
-    option("--only", metavar="KINDS", help="Some of stale, duplicates, contradictions, with commas."),
+    option("--only KINDS", help="Some of stale, duplicates, contradictions, with commas."),
     flag("--fix", help="Ask about each suggestion, and carry out those you say yes to."),
     flag("--yes", help="Carry out all of them without asking; contradictions stay."),
     option("--all", "every", default=False, help="Show everything."),
@@ -153,14 +140,14 @@ def tidy(
             rule="terminal",
             hint="--yes carries out all suggestions without asking",
         )
-    with progress_bar("reading memory") as progress, patient("comparing what memory says", after=3):
+    with show.progress_bar("reading memory") as progress, patient("comparing what memory says", after=3):
         found = home.upkeep.look(days=days, parts=parts, progress=progress)
     if not json:
         _show_found(found, parts, limit=sys.maxsize if every else limit, done=fix or yes)
     receipts = _carry_out(home, found, ask=not yes) if fix or yes else ()
-    names = ("kind", "sentence", "keep", "remove", "between", "evidence", "path", "to", "diff")
-    value = {name: getattr(found, name) for name in ("lines", "documents", *_PARTS, "notes")}
-    value["suggestions"] = [{name: getattr(one, name) for name in names} for one in found.suggestions if json]
+    value = picked(found, "lines documents stale duplicates contradictions notes")
+    names = "kind sentence keep remove between evidence path to diff"
+    value["suggestions"] = [picked(one, names) for one in found.suggestions if json]
     return Reply(value | {"receipts": receipts}, ())
 
 
@@ -179,14 +166,20 @@ def _show_found(found: Look, parts: Sequence[str], *, limit: int, done: bool) ->
             _section("Said twice, and left", "in the archive, noted on several days, or marked", staying, limit)
     if "contradictions" in parts:
         _section("Contradictions", "both cannot hold; only you can tell which does", _contradictions(found), limit)
-    show_notes(map(flat, found.notes), "note")
+    show.notes(map(flat, found.notes), "note")
     verb = "was" if found.lines == 1 else "were"
     seen = f"{counted(found.lines, 'line')} of {counted(found.documents, 'document')} {verb} compared."
-    say(seen if done else f"{seen} {_advice(found)}")
+    kinds = Counter(one.kind for one in found.suggestions)
+    lines = sum(len(one.remove) for one in found.suggestions if one.kind == "merge")
+    told = [f"move {counted(kinds['archive'], 'log')} to the archive"] if kinds["archive"] else []
+    told += [f"take out {counted(lines, 'line')}"] if lines else []
+    told += [f"ask you about {counted(kinds['choose'], 'contradiction')}"] if kinds["choose"] else []
+    would = "anima tidy --fix would " + " and ".join(filter(None, (", ".join(told[:-1]), *told[-1:]))) + "."
+    say(seen if done else f"{seen} {would if told else 'There is nothing to do.'}")
 
 
 def _section(title: str, told: str, blocks: Sequence[Sequence[str]], limit: int) -> None:
-    out = console()
+    out = show.console()
     out.print(f"{title}  {len(blocks):,}", style="bold", end="  " if blocks else "\n")
     if blocks:
         out.print(told, style="dim")
@@ -230,17 +223,6 @@ def _contradictions(found: Look) -> list[list[str]]:
 
 def _placed(line: Any) -> str:
     return f"{inert(line.path)}:{line.number}  {shortened(flat(line.text), _WIDTH)}"
-
-
-def _advice(found: Look) -> str:
-    kinds = Counter(one.kind for one in found.suggestions)
-    lines = sum(len(one.remove) for one in found.suggestions if one.kind == "merge")
-    told = [f"move {counted(kinds['archive'], 'log')} to the archive"] if kinds["archive"] else []
-    told += [f"take out {counted(lines, 'line')}"] if lines else []
-    told += [f"ask you about {counted(kinds['choose'], 'contradiction')}"] if kinds["choose"] else []
-    if not told:
-        return "There is nothing to do."
-    return "anima tidy --fix would " + (", ".join(told[:-1]) + " and " if len(told) > 1 else "") + told[-1] + "."
 
 
 # -- tidying ----------------------------------------------------------------------------------------------------------------
@@ -289,7 +271,7 @@ def _answer(one: Suggestion) -> str:
             say(f"  {number}  {_placed(line)}" + (f"  ({line.day})" if line.day else ""))
         question, answers = "Which one stays? (1), (2), (k)eep both and do not ask again, (s)kip, (q)uit", "12ksq"
     else:
-        show_diff(one.diff)
+        show.diff(one.diff)
         keep = ", (k)eep all and do not ask again" if one.kind == "merge" else ""
         question = f"{_ASKS[one.kind]} (y)es, (n)o, (a)ll that follow{keep}, (q)uit"
         answers = "ynaqk" if keep else "ynaq"
@@ -306,7 +288,7 @@ MOST_EXPLAINED = 40
 @command(
     flag("--dry-run", help="Only show what would change, as a diff."),
     flag("--explain", help="Show each candidate: its score in parts, and each gate."),
-    option("--since", metavar="DAY", help="Count only searches from this day on."),
+    option("--since DAY", help="Count only searches from this day on."),
     option("--preset", help="By whose rules: anima, nexo or openclaw. Default: the configuration's."),
     "home set",
 )
@@ -324,11 +306,11 @@ def dream(home: Home, dry_run: bool, explain: bool, since: str | None, preset: s
     with patient("dreaming: reading what was noted and asked for"):
         swept = home.dream(dry_run=dry_run, preset=preset, since=day_of(since, "--since"))
 
-    def show() -> None:
+    def shown() -> None:
         for candidate in swept.plan.considered[:MOST_EXPLAINED] if explain and swept.plan else ():
             _show_candidate(candidate)
         if swept.diff:
-            show_diff(swept.diff)
+            show.diff(swept.diff)
         if swept.status in ("nothing", "busy", "refused") or (plan := swept.plan) is None:
             return say(f"{swept.status}: {inert(swept.said)}")
         kept, gone, moved = len(plan.promotions), len(plan.retirements), len(plan.moves)
@@ -337,7 +319,16 @@ def dream(home: Home, dry_run: bool, explain: bool, since: str | None, preset: s
         back = f" (change {swept.change}; anima undo --sweep takes it back)" if swept.change else ""
         return say(f"{swept.status}: {counts}{back}{waiting}")
 
-    return Reply(_swept(swept), show)
+    value = picked(swept, "status change revision said proposals diff")
+    if plan := swept.plan:
+        value |= {"preset": plan.rules.name} | picked(plan, "recalls themes")
+        value["promoted"] = [{"line": p.line, **_candidate(p.candidate)} for p in plan.promotions]
+        gone = [
+            {"fact": each.held.fact, **picked(each, "since until"), "by": each.by.text} for each in plan.retirements
+        ]
+        value |= {"retired": gone, "moved": [held.fact for held in plan.moves], "diary": plan.diary}
+        value["considered"] = [_candidate(candidate) for candidate in plan.considered]
+    return Reply(value, shown)
 
 
 def _show_candidate(candidate: Candidate) -> None:
@@ -352,25 +343,5 @@ def _show_candidate(candidate: Candidate) -> None:
         say(f"        {'pass' if gate.passed else 'STOP'}  {gate.name}: {inert(gate.said[:120])}")
 
 
-def _swept(swept: Sweep) -> dict[str, Any]:
-    names = ("status", "change", "revision", "said", "proposals", "diff")
-    found: dict[str, Any] = {name: getattr(swept, name) for name in names}
-    if (plan := swept.plan) is None:
-        return found
-    retired = [{"fact": r.held.fact, "since": r.since, "until": r.until, "by": r.by.text} for r in plan.retirements]
-    return found | {
-        "preset": plan.rules.name,
-        "recalls": plan.recalls,
-        "themes": plan.themes,
-        "promoted": [{"line": p.line, **_candidate(p.candidate)} for p in plan.promotions],
-        "retired": retired,
-        "moved": [held.fact for held in plan.moves],
-        "diary": plan.diary,
-        "considered": [_candidate(candidate) for candidate in plan.considered],
-    }
-
-
 def _candidate(candidate: Candidate) -> dict[str, Any]:
-    note, names = candidate.note, ("score", "evidence", "lasting", "reasons", "gates")
-    found = {"text": note.text, "path": note.path, "line": note.line}
-    return found | {name: getattr(candidate, name) for name in names}
+    return picked(candidate.note, "text path line") | picked(candidate, "score evidence lasting reasons gates")

@@ -14,28 +14,14 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from anima.agent import PRACTICE, need_chat
+from anima.cli import show
 from anima.cli.command import Reply, argument, command, given_text, is_owner, listed_as, need_trust, option
-from anima.cli.show import (
-    console,
-    counted,
-    decided_call,
-    flat,
-    inert,
-    need_person,
-    one_key,
-    patient,
-    say,
-    shortened,
-    show_noted,
-    show_proposal,
-    show_receipts,
-    whisper,
-)
+from anima.cli.show import counted, decided_call, flat, inert, need_person, one_key, patient, say, shortened, whisper
 from anima.errors import BadArguments, HomeError, Refused
 from anima.model import Scope
 
@@ -48,9 +34,9 @@ if TYPE_CHECKING:
     from anima.agent.models import Models
 
 CHANNEL = "chat"
-MODEL = option("--model", metavar="NAME", help="A model of anima model, for this once.")
+MODEL = option("--model NAME", help="A model of anima model, for this once.")
 SESSION = option(
-    "--session", metavar="ID", help="Go on with this conversation, or the beginning of its id; `last` for the latest."
+    "--session ID", help="Go on with this conversation, or the beginning of its id; `last` for the latest."
 )
 REMEMBERED = 200  # lines that were typed, for the arrow keys
 # A slash command that is a command of anima's own, on this home.
@@ -120,12 +106,12 @@ def say_once(home: Home, text: str, session: str | None, model: str | None, as_o
         value = {"session": talk.id, "model": name, "text": answer.text, "calls": answer.calls, "early": answer.early}
         value |= {"tokens": {"input": answer.input_tokens, "output": answer.output_tokens}, "waiting": waiting}
 
-    def show() -> None:
+    def shown() -> None:
         sys.stdout.write(inert(answer.text).rstrip("\n") + "\n")
         if waiting:
             whisper(f"anima: waits for you: {', '.join(waiting)}; anima review shows it")
 
-    return Reply(value, show)
+    return Reply(value, shown)
 
 
 def chosen(home: Home, name: str | None) -> tuple[Models, str]:
@@ -181,13 +167,12 @@ def gone_on(home: Home, id: str) -> None:
 async def _turn(session: Session, models: Models, name: str, text: str) -> Answered:
     from anima.agent.conversation import Conversation
 
-    async with Conversation(session, models.named(name), heard=_told, made=models.named) as conversation:
+    def heard(what: Happening) -> None:
+        if line := quiet(what):
+            whisper(f"· {line}")
+
+    async with Conversation(session, models.named(name), heard=heard, made=models.named) as conversation:
         return await conversation.turn(text)
-
-
-def _told(what: Happening) -> None:
-    if line := quiet(what):
-        whisper(f"· {line}")
 
 
 def quiet(what: Happening) -> str:
@@ -205,20 +190,11 @@ class _Chat:
 
     def __init__(self, home: Home, models: Models, name: str, runner: asyncio.Runner) -> None:
         self._home, self._models, self._name, self._runner = home, models, name, runner
-        self._out, self._seen = console(), set[str]()
+        self._out, self._seen = show.console(), set[str]()
         self._session: Session
         self._talk: Conversation
         self._live: Live | None = None
         self._text = ""
-        self._own: dict[str, Callable[[str], Any]] = {
-            "new": self._new,
-            "compact": self._compact,
-            "prompt": lambda rest: say(inert(self._session.prompt.text)),
-            "persona": lambda rest: say(f"soul worn: {flat(self._session.prompt.persona or 'none')}"),
-            "model": self._model,
-            "cost": self._cost,
-            "help": lambda rest: say(HELP),
-        }
 
     def held(self, id: str | None) -> int:
         """The whole sitting. Leaving lets the conversation go on later."""
@@ -234,37 +210,28 @@ class _Chat:
                     return 0
                 if line in ("/quit", "/exit"):
                     return 0
-                if line:
-                    self._heard(line)
+                try:
+                    if line:
+                        self._command(line) if line.startswith("/") else self._turn(line)
+                except (click.Abort, KeyboardInterrupt):
+                    say("it waits: /review")  # Ctrl-C before a card decides nothing
+                except HomeError as error:
+                    show.complain(error, as_json=False)
         finally:
             self._end()
-
-    def _heard(self, line: str) -> None:
-        try:
-            self._command(line) if line.startswith("/") else self._turn(line)
-        except (click.Abort, KeyboardInterrupt):
-            say("it waits: /review")  # Ctrl-C before a card decides nothing
-        except HomeError as error:
-            whisper(f"anima: {flat(str(error))}")
-            if error.hint:
-                whisper(f"       {flat(error.hint)}")
 
     # -- the conversation -----------------------------------------------------------------------------------------------
 
     def _begin(self, id: str | None = None) -> None:
         from anima.agent.conversation import Conversation
 
-        made = self._models.named(self._name)
-        self._session = (
-            self._home.resume(id, model=self._name)
-            if id
-            else self._home.session(scope=Scope.MAIN, channel=CHANNEL, model=self._name)
-        )
+        made, home = self._models.named(self._name), self._home
+        begin = partial(home.resume, id) if id else partial(home.session, scope=Scope.MAIN, channel=CHANNEL)
+        self._session = begin(model=self._name)
         self._talk = Conversation(self._session, made, heard=self._happened, made=self._models.named)
         self._runner.run(self._talk.__aenter__())
-        waiting = len(self._home.inbox.all()) + len(self._home.inbox.noted())
-        waits = f"; {counted(waiting, 'thing')} for you to decide: /review" if waiting else ""
-        who = self._home.identity.name
+        waiting = len(home.inbox.all()) + len(home.inbox.noted())
+        waits, who = f"; {counted(waiting, 'thing')} for you to decide: /review" if waiting else "", home.identity.name
         self._out.print(f"{flat(who)}, through {flat(self._name)}. /help lists what there is{waits}.", style="dim")
         self._note_seen()
 
@@ -320,27 +287,21 @@ class _Chat:
         asked = [each for each in asked if not self._seen & {each.id, each.content}]
         calls, asked = [each for each in asked if each.call], [each for each in asked if not each.call]
         for number, proposal in enumerate(asked, start=1):
-            show_proposal(proposal, number, len(asked))
-            keep = partial(inbox.approve, proposal.id, approver="terminal", content=proposal.content)
-            name = inbox.confirmed_by(proposal)
-            self._decided(
-                inbox.alone(proposal),
-                partial(keep, typed=name) if name else keep,
-                partial(inbox.deny, proposal.id),
-                name,
-            )
+            show.proposal(proposal, number, len(asked))
+            name, how = inbox.confirmed_by(proposal), {"approver": "terminal", "content": proposal.content}
+            keep = partial(inbox.approve, proposal.id, **how, **({"typed": name} if name else {}))
+            self._decided(inbox.alone(proposal), keep, partial(inbox.deny, proposal.id), name)
         for each in (each for each in noted if each.entry.id not in self._seen):
-            show_noted([each], 1)
-            named = each.entry.id
-            keeping = partial(inbox.keep, named, approver="terminal")
-            self._decided("danger" if each.findings else "", keeping, partial(inbox.drop, named))
+            show.noted([each], 1)
+            keep = partial(inbox.keep, each.entry.id, approver="terminal")
+            self._decided("danger" if each.findings else "", keep, partial(inbox.drop, each.entry.id))
         self._note_seen()
         if any(list(map(self._allowed, calls))):
             self._turn("")  # what got its answer is carried out; it goes on once nothing waits
 
     def _allowed(self, waiting: Proposal) -> bool:
         """A call that waits, decided by one key; False where it is left for later."""
-        show_proposal(waiting, 1, 1)
+        show.proposal(waiting, 1, 1)
         key = one_key("k yes, call it · d no · any other key: later")
         if not (is_decided := decided_call(self._home, waiting, key)):
             say("it waits: /review")
@@ -364,7 +325,7 @@ class _Chat:
         else:
             word = {"k": "keep", "d": "drop"}.get(one_key("k keep · d drop · any other key: later"), "")
         if word == "keep":
-            show_receipts(keep())
+            show.receipts(keep())
         elif word == "drop":
             drop()
             say("dropped")
@@ -375,41 +336,42 @@ class _Chat:
 
     def _command(self, line: str) -> None:
         name, _, rest = line[1:].partition(" ")
-        if name in self._own:
-            self._own[name](rest.strip())
-        elif name in SAME:
-            from anima.cli import run
+        match name:
+            case "new":
+                self._end(close=True)
+                self._begin()
+            case "compact":
+                if not self._runner.run(self._talk.compact()):
+                    say("there is nothing to cut yet")
+            case "prompt":
+                say(inert(self._session.prompt.text))
+            case "persona":
+                say(f"soul worn: {flat(self._session.prompt.persona or 'none')}")
+            case "model" if rest := rest.strip():
+                self._models.named(rest)  # one that cannot be had changes nothing
+                self._name, id = rest, self._session.id
+                is_recorded = bool(self._session.context()[1])
+                self._end()
+                self._begin(id if is_recorded else None)
+            case "model":
+                say(f"{flat(self._name)}; anima model lists others")
+            case "cost":
+                used = self._talk.usage
+                tokens = f"{used.input_tokens:,} tokens in, {used.output_tokens:,} out"
+                price = f", about ${used.cost:.4f}" if used.cost else ""
+                say(f"{counted(used.requests, 'request')}, {tokens}{price}")
+            case "help":
+                say(HELP)
+            case _ if name in SAME:
+                from anima.cli import run
 
-            run([*SAME[name].split(), *rest.split(), "--home", self._home.name])
-            self._note_seen()
-        else:
-            whisper(f"anima: there is no /{flat(name)}; /help lists what there is")
-
-    def _new(self, rest: str) -> None:
-        self._end(close=True)
-        self._begin()
-
-    def _compact(self, rest: str) -> None:
-        if not self._runner.run(self._talk.compact()):
-            say("there is nothing to cut yet")
-
-    def _model(self, rest: str) -> None:
-        if rest:
-            self._models.named(rest)  # one that cannot be had changes nothing
-            self._name, id = rest, self._session.id
-            is_recorded = bool(self._session.context()[1])
-            self._end()
-            self._begin(id if is_recorded else None)
-        else:
-            say(f"{flat(self._name)}; anima model lists others")
-
-    def _cost(self, rest: str) -> None:
-        used = self._talk.usage
-        price = f", about ${used.cost:.4f}" if used.cost else ""
-        say(f"{counted(used.requests, 'request')}, {used.input_tokens:,} tokens in, {used.output_tokens:,} out{price}")
+                run([*SAME[name].split(), *rest.split(), "--home", self._home.name])
+                self._note_seen()
+            case _:
+                whisper(f"anima: there is no /{flat(name)}; /help lists what there is")
 
     def _typing(self) -> PromptSession[str]:
-        """The line that is typed in: several lines with Alt-Enter, and what was typed before with the arrow keys."""
+        """The line that is typed in: several lines with Alt-Enter, and what was typed lately with the arrow keys."""
         from prompt_toolkit import PromptSession
         from prompt_toolkit.history import InMemoryHistory
         from prompt_toolkit.key_binding import KeyBindings
@@ -417,13 +379,8 @@ class _Chat:
         keys = KeyBindings()
         keys.add("enter")(lambda event: event.current_buffer.validate_and_handle())
         keys.add("escape", "enter")(lambda event: event.current_buffer.insert_text("\n"))
-        return PromptSession(history=InMemoryHistory(_typed_before(self._home)), key_bindings=keys, multiline=True)
-
-
-def _typed_before(home: Home) -> list[str]:
-    """What the person typed lately, the oldest first."""
-    lines: list[str] = []
-    for row in home.sessions.list(limit=10) if home.sessions.kept else ():
-        turns = home.sessions.read(row.id, limit=100, newest=True).entries if row.source_plugin == CHANNEL else ()
-        lines = [turn.content for turn in turns if turn.role == "user"] + lines
-    return lines[-REMEMBERED:]
+        lines, kept = list[str](), self._home.sessions
+        for row in kept.list(limit=10) if kept.kept else ():
+            turns = kept.read(row.id, limit=100, newest=True).entries if row.source_plugin == CHANNEL else ()
+            lines = [turn.content for turn in turns if turn.role == "user"] + lines
+        return PromptSession(history=InMemoryHistory(lines[-REMEMBERED:]), key_bindings=keys, multiline=True)

@@ -12,11 +12,11 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import date
 from functools import cache
 from importlib.util import find_spec
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -24,10 +24,10 @@ import click
 
 from anima.cli.show import flat, inert, say, say_json, whisper
 from anima.errors import BadArguments, HomeError, MissingExtra, NoSuchHome, NoSuchSession, Refused
-from anima.model import OWN_FILE, OWNERS_OWN, DocPath, Origin, Scope, is_address
+from anima.model import OWN_FILE, OWNERS_OWN, Scope, is_address
 
 if TYPE_CHECKING:
-    from anima import Listed, Session
+    from anima import Listed
     from anima.home import Home
 
 OWN_MARK = "anima.toml"  # what a home of ours has
@@ -73,24 +73,18 @@ class _Text(click.ParamType[str]):
 class Number(_Text):
     """A whole number or, of the kind float, any; in a range where one is given."""
 
-    def __init__(
-        self, kind: type[int] | type[float] = int, low: float | None = None, high: float | None = None
-    ) -> None:
+    def __init__(self, kind: type[int] | type[float] = int, low: float = -inf, high: float = inf) -> None:
         self.kind, self.low, self.high = kind, low, high
-        self.name = kind.__name__ if low is None else f"{kind.__name__} range"
+        self.name = kind.__name__ if low == -inf else f"{kind.__name__} range"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         try:
             number = self.kind(value)
         except ValueError:
             number = None
-        if (
-            number is None
-            or (self.low is not None and number < self.low)
-            or (self.high is not None and number > self.high)
-        ):
+        if number is None or not self.low <= number <= self.high:
             wanted = "a whole number" if self.kind is int else "a number"
-            span = f" from {self.low:g} to {self.high:g}" if self.low is not None and self.high is not None else ""
+            span = f" from {self.low:g} to {self.high:g}" if self.high != inf else ""
             self.fail(f"{str(value).removeprefix(SHIELD)!r} is not {wanted}{span}", param, ctx)
         return number
 
@@ -100,8 +94,8 @@ class _Option(click.Option):
 
     def get_help_extra(self, ctx: click.Context) -> Any:
         extra, kind = super().get_help_extra(ctx), self.type
-        if isinstance(kind, Number) and kind.low is not None:
-            extra["range"] = f"x>={kind.low}" if kind.high is None else f"{kind.low}<=x<={kind.high}"
+        if isinstance(kind, Number) and kind.low != -inf:
+            extra["range"] = f"x>={kind.low}" if kind.high == inf else f"{kind.low}<=x<={kind.high}"
         return extra
 
 
@@ -128,14 +122,16 @@ class _Argument(click.Argument):
 
 
 def option(*names: str, help: str, default: Any = None, **more: Any) -> click.Option:
-    """An option: of text, unless its type is given or its default is True or False."""
+    """An option, such as `--name NAME`: of text, unless its type is given or its default is True or False."""
+    first, blank, metavar = names[0].partition(" ")
+    more |= {"metavar": metavar} if blank else {}
     if isinstance(default, bool):
         more = {"is_flag": True, **more}
     elif "type" not in more:
         more["type"] = _Text()
     if not more.get("required") and not more.get("multiple"):
         more["default"] = default
-    return _Option(names, help=help, show_default=default != "", **more)
+    return _Option((first, *names[1:]), help=help, show_default=default != "", **more)
 
 
 def flag(*names: str, help: str) -> click.Option:
@@ -145,7 +141,8 @@ def flag(*names: str, help: str) -> click.Option:
 def argument(
     name: str, *, help: str, default: Any = ..., offers: Callable[[Home], Iterable[str]] = lambda home: (), **more: Any
 ) -> click.Argument:
-    """An argument, which must be given unless it has a default. `offers` is what a shell proposes for it."""
+    """An argument, which must be given unless it has a default; in capitals it is shown so. `offers` is what a shell
+    proposes for it."""
     if default is not ...:
         more |= {"default": default, "required": False}
 
@@ -156,7 +153,8 @@ def argument(
         except (HomeError, OSError):
             return []
 
-    return _Argument([name], help=help, type=_Text(), shell_complete=complete, **more)
+    more |= {"metavar": name} if name.isupper() else {}
+    return _Argument([name.lower()], help=help, type=_Text(), shell_complete=complete, **more)
 
 
 def documents(home: Home) -> Iterator[str]:
@@ -186,8 +184,7 @@ def words(name: str, *, help: str, required: bool = True) -> click.Argument:
 
 
 HOME = option(
-    "--home",
-    metavar="PATH",
+    "--home PATH",
     help="The home. Default: ANIMA_HOME, then the folder you stand in or above, then the one in use (anima use).",
 )
 JSON = flag("--json", help="Print exactly one JSON value.")
@@ -196,8 +193,7 @@ JSON = flag("--json", help="Print exactly one JSON value.")
 def scope(more: str = "", **rest: Any) -> click.Option:
     """The option that says who is listening."""
     return option(
-        "--scope",
-        metavar="SCOPE",
+        "--scope SCOPE",
         help=f"Who is listening: {', '.join(Scope)}.{more}",
         shell_complete=lambda ctx, param, start: [each.value for each in Scope if each.startswith(start)],
         **rest,
@@ -208,24 +204,14 @@ def scope(more: str = "", **rest: Any) -> click.Option:
 SHARED = {
     "home": HOME,
     "json": JSON,
-    "set": option("--set", "set_", metavar="KEY=VALUE", multiple=True, help="Set a key of anima.toml for this call."),
-    "agent": option("--agent", metavar="ID", help="One of several agents in the configuration."),
+    "set": option("--set KEY=VALUE", "set_", multiple=True, help="Set a key of anima.toml for this call."),
+    "agent": option("--agent ID", help="One of several agents in the configuration."),
     "port": option(
-        "--port", metavar="PORT", type=Number(int, 0, 65_535), help="The port; 0 for any. Default: 4747 or one nearby."
+        "--port PORT", type=Number(int, 0, 65_535), help="The port; 0 for any. Default: 4747 or one nearby."
     ),
     "scope": scope(default=Scope.MAIN.value),
-    "sender": option(
-        "--sender", metavar="ID", help="Who speaks, as channel:id; all but the owner have their own layer."
-    ),
+    "sender": option("--sender ID", help="Who speaks, as channel:id; all but the owner have their own layer."),
 }
-
-
-def place_of(given: str) -> tuple[DocPath, int | None]:
-    """`PATH:LINE`, or `PATH#L7` as search cites it, as a path and a line; the line is None where only a path is given."""
-    path, _, line = given.replace("#L", ":").rpartition(":")
-    if path and line.isascii() and line.isdigit():
-        return DocPath.parse(path), int(line)
-    return DocPath.parse(given), None
 
 
 def listed_as(rows: Sequence[Listed], id: str) -> Listed:
@@ -330,14 +316,6 @@ def _tell_away(stream: str) -> None:
     whisper(
         f"anima: standard {stream} is no terminal, so this is not taken as the owner's; if it is yours, say --as-owner"
     )
-
-
-@contextmanager
-def agents_hand(home: Home) -> Iterator[Session]:
-    """A session for whoever asks without being at a terminal: an agent's, whose conversation nobody saw."""
-    with home.session(scope=Scope.MAIN, channel="cli") as session:
-        session.taint(Origin.HOST)
-        yield session
 
 
 def need_serving() -> None:

@@ -19,19 +19,17 @@ from anima.errors import BadArguments, Damaged, MissingExtra, Refused
 from anima.model import Scope
 
 if TYPE_CHECKING:
-    from starlette.applications import Starlette
     from starlette.requests import Request
 
     from anima import Home
     from anima.connect.connections import Connection, Step
     from anima.mcp import Visitor
-    from anima.mcp.visits import Join
 
 
 @command(
-    argument("host", metavar="HOST", default=None, help="Which program; without it, all are listed."),
+    argument("HOST", default=None, help="Which program; without it, all are listed."),
     flag("--remove", help="Take the host out; its files are as they were before."),
-    option("--from", "file", metavar="FILE", help="Take over the settings of another system, from its own file."),
+    option("--from FILE", "file", help="Take over the settings of another system, from its own file."),
     flag("--dry-run", help="Show what would change, and change nothing."),
     flag("--yes", help="Do not ask."),
     owners=lambda given: bool(given["host"] or given["file"]) and not given["dry_run"],
@@ -72,10 +70,7 @@ def connect(
         need_trust(home, may_ask=not json and not dry_run)
     connecting = connecting_of(home, chosen)
     steps = connecting.plan(remove=remove)
-    if not json:
-        _show(steps)
-    if not dry_run:
-        _ask(steps, yes=yes, json=json)
+    if _agreed(steps, dry_run=dry_run, yes=yes, json=json):
         (connecting.remove if remove else connecting.connect)(steps)
     return Reply(*_told(home, connecting, steps, remove=remove, dry_run=dry_run))
 
@@ -90,10 +85,7 @@ def _taken_over(home: Home, file: str, *, dry_run: bool, yes: bool, json: bool) 
     need_trust(home, may_ask=not json and not dry_run)
     step, found, left = settings_edit(Path(file), home.name)
     steps = (step,) if step is not None else ()
-    if not json:
-        _show(steps)
-    if not dry_run:
-        _ask(steps, yes=yes, json=json)
+    if _agreed(steps, dry_run=dry_run, yes=yes, json=json):
         make(steps)
     value = {"from": found.title, "taken": dict(found.taken), "dry_run": dry_run}
     value |= {"left": [{"key": key, "why": why} for key, why in left], "diff": "".join(s.diff for s in steps)}
@@ -102,19 +94,16 @@ def _taken_over(home: Home, file: str, *, dry_run: bool, yes: bool, json: bool) 
     return Reply(value, [*lines, *(f"  {flat(key)}: {why}" for key, why in left)])
 
 
-def _show(steps: tuple[Step, ...]) -> None:
-    for step in steps:
+def _agreed(steps: tuple[Step, ...], *, dry_run: bool, yes: bool, json: bool) -> bool:
+    """Shows the steps and has them agreed to; False where they are only looked at."""
+    for step in () if json else steps:
         say(inert(step.shown).rstrip("\n"))
-
-
-def _ask(steps: tuple[Step, ...], *, yes: bool, json: bool) -> None:
-    if not steps or yes:
-        return
-    if json or not sys.stdin.isatty():
-        raise Refused(
-            "this changes files of another program; nothing was changed", rule="needs-a-yes", hint="say --yes"
-        )
-    click.confirm("Change these files?", abort=True, err=True)
+    if steps and not (dry_run or yes):
+        if json or not sys.stdin.isatty():
+            refusal = "this changes files of another program; nothing was changed"
+            raise Refused(refusal, rule="needs-a-yes", hint="say --yes")
+        click.confirm("Change these files?", abort=True, err=True)
+    return not dry_run
 
 
 def _told(home: Home, connecting: Connection, steps: tuple[Step, ...], *, remove: bool, dry_run: bool) -> Any:
@@ -127,10 +116,8 @@ def _told(home: Home, connecting: Connection, steps: tuple[Step, ...], *, remove
     if dry_run:
         return value, "nothing was changed" if steps else "there is nothing to change"
     if remove:
-        return (
-            value,
-            f"{host.title} is as it was before" if steps else f"nothing of {flat(home.name)} is in {host.title}",
-        )
+        nothing = f"nothing of {flat(home.name)} is in {host.title}"
+        return value, f"{host.title} is as it was before" if steps else nothing
     lines = [f"{host.title}: {stands.said}."]
     if stands.reports and (steps or stands.heard is None or stands.is_silent):
         lines += [then, f"Then say anima connect {host.name}: it tells whether that session reached this home."]
@@ -140,10 +127,10 @@ def _told(home: Home, connecting: Connection, steps: tuple[Step, ...], *, remove
 
 
 @command(
-    argument("host", metavar="HOST", help="Which program asks."),
-    argument("event", metavar="EVENT", help="Which of its events it is."),
-    option("--config", metavar="PATH", help="The folder of your configuration; connect writes it down."),
-    option("--home", metavar="PATH", help="The home; connect writes it down."),
+    argument("HOST", help="Which program asks."),
+    argument("EVENT", help="Which of its events it is."),
+    option("--config PATH", help="The folder of your configuration; connect writes it down."),
+    option("--home PATH", help="The home; connect writes it down."),
     opens=False,
 )
 def hook(host: str, event: str, config: str | None, home: str | None) -> int:
@@ -171,11 +158,11 @@ PATH = "/mcp"
 
 
 @command(
-    argument("action", metavar="ACTION", default="list", help="make, list, revoke, clear, link or path."),
-    argument("id", metavar="ID", default=None, help="Which one to revoke, or to clear: its id or its name."),
-    option("--name", metavar="NAME", default="token", help="What to call a new token."),
-    option("--scope", metavar="SCOPE", help="Make an agent's token for this scope; without it, the owner's."),
-    option("--sender", metavar="ID", help="Who speaks through an agent's token."),
+    argument("ACTION", default="list", help="make, list, revoke, clear, link or path."),
+    argument("ID", default=None, help="Which one to revoke, or to clear: its id or its name."),
+    option("--name NAME", default="token", help="What to call a new token."),
+    option("--scope SCOPE", help="Make an agent's token for this scope; without it, the owner's."),
+    option("--sender ID", help="Who speaks through an agent's token."),
     option("--days", type=Number(int, 1, 36_500), default=90, help="How long a new token works."),
     "port",
     owners=lambda given: given["action"] != "list",
@@ -247,10 +234,8 @@ def token(home: Home, action: str, **asked: Any) -> Reply:
         "--approve-here",
         help="Let the person at this client approve changes in its forms; only if no agent answers them.",
     ),
-    option(
-        "--as", "as_", metavar="NAME", help="What you call the agent; one that your owner.toml calls clean counts so."
-    ),
-    option("--host", metavar="HOST", help="Which host starts it (anima connect): its hooks and tools are one session."),
+    option("--as NAME", "as_", help="What you call the agent; one that your owner.toml calls clean counts so."),
+    option("--host HOST", help="Which host starts it (anima connect): its hooks and tools are one session."),
     flag("--http", help="Serve streamable HTTP on 127.0.0.1 instead."),
     option("--port", type=Number(int, 0, 65_535), default=8765, help="For --http: the port; 0 takes a free one."),
     "home set",
@@ -279,15 +264,18 @@ def mcp(
             "--approve-here is for --scope main on standard input and output; elsewhere whoever asks could answer",
             hint="the owner decides with anima review, or on the page",
         )
-    if find_spec("uvicorn") is None:  # looked for alone: on a pipe it would only take time
+    if any(find_spec(name) is None for name in ("mcp", "mcp_types", "starlette", "uvicorn")):
         raise MissingExtra("serve", "the MCP server")
-    try:
-        from anima.mcp import Visitor, serve_stdio
-    except ModuleNotFoundError as error:
-        if (error.name or "").startswith("anima"):
-            raise
-        raise MissingExtra("serve", "the MCP server") from error
-    join = _joining(home, host) if host and not http and listening is Scope.MAIN and sender is None else None
+    from anima.mcp import Visitor, serve_stdio
+
+    join = None
+    if host and not http and listening is Scope.MAIN and sender is None:
+        from anima.connect import EVENTS
+        from anima.connect.settle import Joining
+
+        if host not in EVENTS:
+            raise BadArguments(f"there is no host {host!r} with hooks; there are {', '.join(EVENTS)}")
+        join = Joining(home, host, env=os.environ)  # requests find the session of the host's own conversation
     visitor = Visitor(home=home, scope=listening, sender=sender, key=_credential(as_), name=as_ or "", join=join)
     if http:
         _serve_http(visitor, port)
@@ -295,16 +283,6 @@ def mcp(
         import asyncio
 
         asyncio.run(serve_stdio(visitor, approve_here=approve_here))
-
-
-def _joining(home: Home, host: str) -> Join:
-    """How requests find the session of the host's own conversation."""
-    from anima.connect import EVENTS
-    from anima.connect.settle import Joining
-
-    if host not in EVENTS:
-        raise BadArguments(f"there is no host {host!r} with hooks; there are {', '.join(EVENTS)}")
-    return Joining(home, host, env=os.environ)
 
 
 def _credential(name: str | None) -> str:
@@ -318,6 +296,10 @@ def _serve_http(visitor: Visitor, port: int) -> None:
     import socket
 
     import uvicorn
+    from starlette.applications import Starlette
+    from starlette.routing import Route
+
+    from anima.mcp import asgi_app
 
     token = os.environ.get(TOKEN)
     shown = f"…  (from {TOKEN})"
@@ -326,6 +308,14 @@ def _serve_http(visitor: Visitor, port: int) -> None:
         shown = f"{token}   (new; set {TOKEN} to keep one)"
     elif len(token) < LEAST_TOKEN:
         raise BadArguments(f"{TOKEN} is too short to be a secret; it has at least {LEAST_TOKEN} characters")
+    wanted = f"Bearer {token}".encode()
+
+    def who(request: Request) -> Visitor | None:
+        shown = request.headers.get("authorization", "").encode("utf-8", "surrogatepass")
+        return visitor if secrets.compare_digest(shown, wanted) else None
+
+    endpoint = asgi_app(who)
+    app = Starlette(routes=[Route(PATH, endpoint=endpoint)], lifespan=lambda app: endpoint.running())
     # Named as TCP, because asyncio sends small answers without delay only on sockets that say so.
     with socket.socket(proto=socket.IPPROTO_TCP) as listening:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -337,26 +327,8 @@ def _serve_http(visitor: Visitor, port: int) -> None:
         whisper(f"anima: {inert(visitor.scope)} at http://127.0.0.1:{listening.getsockname()[1]}{PATH}")
         whisper(f"       Authorization: Bearer {shown}")
         about: dict[str, Any] = {"log_config": None, "access_log": False, "server_header": False}
-        server = uvicorn.Server(uvicorn.Config(_app(visitor, token), timeout_graceful_shutdown=3, **about))
+        server = uvicorn.Server(uvicorn.Config(app, timeout_graceful_shutdown=3, **about))
         # The server raises a signal again when it is done with it, and that must not keep the home from being closed.
         for name in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             signal.signal(name, lambda number, frame: setattr(server, "should_exit", True))
         server.run(sockets=[listening])
-
-
-def _app(visitor: Visitor, token: str) -> Starlette:
-    import secrets
-
-    from starlette.applications import Starlette
-    from starlette.routing import Route
-
-    from anima.mcp import asgi_app
-
-    wanted = f"Bearer {token}".encode()
-
-    def who(request: Request) -> Visitor | None:
-        shown = request.headers.get("authorization", "").encode("utf-8", "surrogatepass")
-        return visitor if secrets.compare_digest(shown, wanted) else None
-
-    endpoint = asgi_app(who)
-    return Starlette(routes=[Route(PATH, endpoint=endpoint)], lifespan=lambda app: endpoint.running())

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from anima.cli import show
 from anima.cli.command import (
     Number,
     Reply,
@@ -30,22 +31,7 @@ from anima.cli.command import (
     program_name,
     unless_dry,
 )
-from anima.cli.show import (
-    SIGNS,
-    bar,
-    console,
-    counted,
-    flat,
-    inert,
-    picked,
-    plain,
-    say,
-    show_notes,
-    show_remarks,
-    show_sign,
-    table,
-    whisper,
-)
+from anima.cli.show import bar, counted, flat, inert, picked, plain, say, whisper
 from anima.errors import BadArguments, NoSuchHome, Refused
 from anima.model import DocPath, Runtime, Scope, is_address
 
@@ -96,13 +82,13 @@ No home here, and none in use.
 
 
 @command(
-    argument("path", metavar="PATH", default=None, help="The folder of the home; made when it is missing."),
-    option("--name", metavar="NAME", default="", help="The agent's name."),
-    option("--emoji", metavar="SIGN", help="One sign to know it by."),
-    option("--dialect", metavar="NAME", help="Lay it out as this dialect. Default: the one it has, else anima."),
+    argument("PATH", default=None, help="The folder of the home; made when it is missing."),
+    option("--name NAME", default="", help="The agent's name."),
+    option("--emoji SIGN", help="One sign to know it by."),
+    option("--dialect NAME", help="Lay it out as this dialect. Default: the one it has, else anima."),
     flag("--again", help="Make a new home where an earlier one vanished."),
     flag("--yes", help="Make it also among the files of a git repository, without a question."),
-    option("--home", metavar="PATH", help="The same as PATH."),
+    option("--home PATH", help="The same as PATH."),
     opens=False,
 )
 def init(path: str | None, dialect: str | None, yes: bool, home: str | None, as_owner: bool, **asked: Any) -> Reply:
@@ -155,7 +141,7 @@ def _ask_among(place: str) -> None:
 
 
 @command(
-    argument("path", metavar="PATH", default=None, help="A home; without it, the one in use is told."),
+    argument("PATH", default=None, help="A home; without it, the one in use is told."),
     "home",
     opens=False,
     owners=lambda given: bool(given["path"] or given["home"]),
@@ -184,12 +170,9 @@ def use(path: str | None, home: str | None) -> Reply:
 
 @command(
     argument(
-        "path",
-        metavar="PATH",
-        default=None,
-        help="Any folder: a home of OpenClaw, nexo, Carapace, IronClaw, AgentScope or ours.",
+        "PATH", default=None, help="Any folder: a home of OpenClaw, nexo, Carapace, IronClaw, AgentScope or ours."
     ),
-    option("--dialect", metavar="NAME", help="Read it as this dialect instead of the one detected."),
+    option("--dialect NAME", help="Read it as this dialect instead of the one detected."),
     "home",
     name="open",
     opens=False,
@@ -210,27 +193,27 @@ def open_(path: str | None, dialect: str | None, home: str | None) -> Reply:
         warnings = opened.upkeep.validate()
     scopes = {s: {"chars": len(p.text), "manifest": p.manifest} for s, p in prompts.items()}
 
-    def show() -> None:
+    def shown() -> None:
         say(f"{flat(value['name'])}, in {flat(value['home'] if isinstance(place, str) else str(place))}")
         say(f"dialect {value['dialect']}: {flat(value['why'])}")
         if not value["trusted"]:
             say("not trusted: its anima.toml can only make things stricter (see anima trust-home)")
-        drawn = table("file", *map(str, prompts), right=tuple(map(str, prompts)))
-        for path in dict.fromkeys(line.path or line.role for prompt in prompts.values() for line in prompt.manifest):
-            cells = []
-            for prompt in prompts.values():
-                line = next((line for line in prompt.manifest if (line.path or line.role) == path), None)
-                told = line.status if line is not None and line.status != "hidden" else "–"
-                is_shown = line is not None and line.chars_shown and told in ("shown", "cut")
-                cells.append(f"{line.chars_shown:,}" if line and is_shown else told)
-            if set(cells) != {"–"}:
-                drawn.add_row(flat(path), *cells)
+        drawn = show.table("file", *map(str, prompts), right=tuple(map(str, prompts)))
+        shares: dict[str, dict[Scope, str]] = {}
+        for scope, prompt in prompts.items():
+            for line in prompt.manifest:
+                is_told = line.chars_shown and line.status in ("shown", "cut")
+                told = f"{line.chars_shown:,}" if is_told else "–" if line.status == "hidden" else line.status
+                shares.setdefault(line.path or line.role, {}).setdefault(scope, told)
+        for path, share in shares.items():
+            if set(share.values()) != {"–"}:
+                drawn.add_row(flat(path), *(share.get(scope, "–") for scope in prompts))
         drawn.add_row("all", *[f"{len(prompt.text):,}" for prompt in prompts.values()], style="bold")
-        console().print(drawn)
+        show.console().print(drawn)
         for warning in warnings:
             say(flat(warning))
 
-    return Reply(value | {"scopes": scopes}, show)
+    return Reply(value | {"scopes": scopes}, shown)
 
 
 @command(
@@ -269,23 +252,23 @@ def doctor(home: str | None, repair: bool, dry_run: bool, set_: Sequence[str]) -
     if repair or dry_run:
         return Reply({"ok": health.ok, **plain(health), "remarks": health.left}, lambda: _show_mended(health), code)
     remarks = (*health.left, *silent_hosts(os.path.realpath(place), os.environ))
-    return Reply({"ok": health.ok, "remarks": remarks}, lambda: show_remarks(remarks), code)
+    return Reply({"ok": health.ok, "remarks": remarks}, lambda: show.remarks(remarks), code)
 
 
 def _show_mended(mended: Health) -> None:
-    out = console()
+    out = show.console()
     found = [remark for remark in mended.found if remark.level != "fine"]
     for remark in found if mended.done else ():
-        show_sign(*SIGNS[remark.level], remark.message)
+        show.sign(*show.SIGNS[remark.level], remark.message)
     if mended.done:
         out.print("What would be done:" if mended.dry_run else "What was done:", style="bold")
     for deed in mended.done:
         sign = ("·", "dim") if mended.dry_run else ("✓", "green") if deed.ok else ("✗", "bold red")
-        show_sign(*sign, f"{deed.about}: {deed.said}.", "" if mended.dry_run else deed.owner)
+        show.sign(*sign, f"{deed.about}: {deed.said}.", "" if mended.dry_run else deed.owner)
     left = [remark for remark in mended.left if remark.level != "fine"]
     if left and not mended.dry_run:
         out.print("What only you can decide:", style="bold")
-        show_remarks(left)
+        show.remarks(left)
     if not found:
         out.print("All is well; there was nothing to repair.")
 
@@ -311,18 +294,18 @@ def config(home: str | None, set_: Sequence[str]) -> Reply:
         settings = default_settings(parsed(set_))
         rows = settings.rows()
 
-    def show() -> None:
-        drawn = table("key", "value", "from", whole=("key", "from"))
+    def shown() -> None:
+        drawn = show.table("key", "value", "from", whole=("key", "from"))
         for key, value, source in rows:  # as anima.toml would hold it, without the quotes; nothing for what is not set
             unset = value in ("", None, ())
             told = value if isinstance(value, str) else json_text.dumps(plain(value), ensure_ascii=False)
             drawn.add_row(key, "" if unset else flat(told), source, style="dim" if source == "default" else "")
-        console().print(drawn)
+        show.console().print(drawn)
         for key, why in settings.ignored:
             say(f"! {flat(key)} is ignored: {flat(why)} (anima trust-home)")
 
     listed = [{"key": key, "value": value, "source": source} for key, value, source in rows]
-    return Reply({"trusted": settings.trusted, "settings": listed, "ignored": settings.ignored}, show)
+    return Reply({"trusted": settings.trusted, "settings": listed, "ignored": settings.ignored}, shown)
 
 
 @command("home", flag("--yes", help="Do not ask."), name="trust-home", owners=unless_dry)
@@ -352,10 +335,10 @@ _STYLES = {"cut": "yellow", "dropped": "red", "missing": "dim", "hidden": "dim",
 @command(
     "scope sender",
     flag("--explain", help="Show file by file what was shown, cut, missing or hidden, and why."),
-    option("--part", metavar="PART", default="text", help=f"What to print: {', '.join(PARTS)}."),
-    option("--model", metavar="NAME", help="Named in the runtime block."),
-    option("--channel", metavar="NAME", help="Named in the runtime block."),
-    option("--session", metavar="ID", help="As this conversation is told it when it goes on; `last` for the latest."),
+    option("--part PART", default="text", help=f"What to print: {', '.join(PARTS)}."),
+    option("--model NAME", help="Named in the runtime block."),
+    option("--channel NAME", help="Named in the runtime block."),
+    option("--session ID", help="As this conversation is told it when it goes on; `last` for the latest."),
     "agent home set",
 )
 def prompt(
@@ -385,19 +368,19 @@ def prompt(
         resumed.leave()
         made = resumed.prompt
 
-    def show() -> None:
+    def shown() -> None:
         if explain:
             return show_manifest(made)
         text = getattr(made, part)
         say(inert(text) if sys.stdout.isatty() else text)
-        return show_notes(map(flat, made.notes))
+        return show.notes(map(flat, made.notes))
 
-    return Reply(picked(made, "text stable volatile manifest scope dialect persona notes"), show)
+    return Reply(picked(made, "text stable volatile manifest scope dialect persona notes"), shown)
 
 
 def show_manifest(made: Prompt) -> None:
     """Draws a prompt's manifest: each file with its verdict, its share of the budget, and why."""
-    drawn = table("file", "verdict", "shown", "of", "budget", right=("shown", "of"))
+    drawn = show.table("file", "verdict", "shown", "of", "budget", right=("shown", "of"))
     drawn.add_column("why", overflow="fold", style="dim")
     for line in made.manifest:
         drawn.add_row(
@@ -409,7 +392,7 @@ def show_manifest(made: Prompt) -> None:
             flat(line.reason),
             style=_STYLES.get(line.status, ""),
         )
-    out = console()
+    out = show.console()
     out.print(drawn)
     share = f"{len(made.text):,} of {made.limits.total:,} characters"
     out.print(f"{made.scope}, {made.dialect}: {share} {bar(len(made.text), made.limits.total)}", soft_wrap=True)
@@ -460,8 +443,8 @@ def identity(home: Home, worn: bool, limit: int) -> Reply:
 
 
 @command(
-    argument("folder", metavar="FOLDER", default="", help="A folder of the home."),
-    option("--depth", metavar="N", type=Number(), default=2, help="How many levels, 1 to 10."),
+    argument("FOLDER", default="", help="A folder of the home."),
+    option("--depth N", type=Number(), default=2, help="How many levels, 1 to 10."),
 )
 def files(home: Home, folder: str, depth: int) -> Reply:
     """List what is in the home, and what each file is.
@@ -481,7 +464,7 @@ def files(home: Home, folder: str, depth: int) -> Reply:
     return Reply([{"path": path, "is_folder": path.endswith("/"), "role": role} for path, role in rows], lines)
 
 
-@command(argument("path", metavar="PATH", help="A document, such as memory/2026-05-08.md.", offers=documents))
+@command(argument("PATH", help="A document, such as memory/2026-05-08.md.", offers=documents))
 def read(home: Home, path: str) -> Reply:
     """Print a document as it stands.
 
@@ -492,11 +475,11 @@ def read(home: Home, path: str) -> Reply:
     """
     document = home.read(path)
 
-    def show() -> None:
+    def shown() -> None:
         if sys.stdout.isatty():
             return say(inert(document.text).removesuffix("\n"))
         sys.stdout.flush()
         sys.stdout.buffer.write(document.text.encode("utf-8"))
         return None
 
-    return Reply(document, show)
+    return Reply(document, shown)

@@ -130,7 +130,7 @@ def help_(topic: str, home: str | None) -> Reply:
     )
 
 
-@command(argument("shell", metavar="SHELL", help="bash, zsh or fish.", offers=lambda home: SHELLS), "home", opens=False)
+@command(argument("SHELL", help="bash, zsh or fish.", offers=lambda home: SHELLS), "home", opens=False)
 def completion(shell: str, home: str | None) -> Reply:
     """Print what makes a shell complete commands, options, documents and sessions.
 

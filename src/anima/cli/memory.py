@@ -5,45 +5,22 @@ owner in one list, and their keep or drop.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from anima.cli.command import (
-    Reply,
-    agents_hand,
-    argument,
-    command,
-    documents,
-    flag,
-    given_text,
-    is_owner,
-    option,
-    words,
-)
-from anima.cli.show import (
-    counted,
-    decided_call,
-    edited,
-    flat,
-    inert,
-    need_person,
-    one_key,
-    say,
-    show_diff,
-    show_noted,
-    show_proposal,
-    show_receipts,
-    whisper,
-)
+from anima.cli import show
+from anima.cli.command import Reply, argument, command, documents, flag, given_text, is_owner, option, words
+from anima.cli.show import counted, decided_call, edited, flat, inert, need_person, one_key, say, whisper
 from anima.errors import BadArguments, HomeError
-from anima.model import DocPath, Kind
+from anima.model import DocPath, Kind, Origin, Scope
 
 if TYPE_CHECKING:
-    from anima import ForReview, Home, Proposal, Receipt
+    from anima import ForReview, Home, Proposal, Receipt, Session
 
 REASON = option("--reason", default="", help="Why, for the history.")
 BASE = option("--base", help="Only if the document still has this digest (anima read --json shows it).")
@@ -148,7 +125,7 @@ def _edited(home: Home, path: str, reason: str) -> Reply:
         return Reply(None, "nothing was changed")
     from anima import unified
 
-    show_diff(unified(before.text, text, before=before.path.text, after=before.path.text))
+    show.diff(unified(before.text, text, before=before.path.text, after=before.path.text))
     if not click.confirm(f"Write {flat(before.path.text)}?", default=True, err=True):
         return Reply(None, "nothing was written")
     try:
@@ -191,42 +168,50 @@ def delete(home: Home, path: str, base: str | None, reason: str, as_owner: bool)
 
 
 def _written(receipt: Receipt) -> Reply:
-    return Reply(receipt, lambda: show_receipts([receipt]), 5 if receipt.status == "refused" else 0)
+    return Reply(receipt, lambda: show.receipts([receipt]), 5 if receipt.status == "refused" else 0)
 
 
 def _asked_about(home: Home, receipt: Receipt, *, can_ask: bool) -> Reply:
     """A line in which the scan saw a secret, or that is as long as a document, is asked about at a terminal."""
     if not (can_ask and receipt.findings and receipt.change and is_owner(False)):
         return _written(receipt)
-    show_receipts([receipt])
+    show.receipts([receipt])
     if click.confirm("Keep it?", default=True, err=True):
         return Reply(receipt, ())
     home.undo(receipt.change)
     return Reply(receipt, "taken back; only history has it now, and anima forget WORDS --purge takes it out there too")
 
 
+@contextmanager
+def _agents_hand(home: Home) -> Iterator[Session]:
+    """A session for whoever asks without being at a terminal: an agent's, whose conversation nobody saw."""
+    with home.session(scope=Scope.MAIN, channel="cli") as session:
+        session.taint(Origin.HOST)
+        yield session
+
+
 def _wished(home: Home, **asked: Any) -> Reply:
     """What becomes of it where nobody is at a terminal: an agent asks for it, by its own tool."""
-    with agents_hand(home) as session:
+    with _agents_hand(home) as session:
         answer = session.call("memory_write", {name: value for name, value in asked.items() if value is not None})
     return _as_agent(answer, answer["status"], answer["path"], answer.get("reason"))
 
 
 def _submitted(home: Home, path: str, kind: Kind, text: str = "", base: str | None = None, **more: Any) -> Reply:
     """The same for what no tool of the agent's does: a whole document, a move, a deletion."""
-    with agents_hand(home) as session:
+    with _agents_hand(home) as session:
         place = home.read(path).path if home.exists(path) else DocPath.parse(path)
         receipt = session.submit(replace(session.wish(place, kind, text, base=base), **more))
     return _as_agent(receipt, receipt.status, receipt.path.text, receipt.reason)
 
 
 def _as_agent(answer: Any, status: str, path: str, reason: str | None) -> Reply:
-    def show() -> None:
+    def shown() -> None:
         say(f"{status}: {inert(path)}" + (f" ({inert(reason)})" if reason else ""))
         if not (sys.stdin.isatty() or sys.stdout.isatty()):  # whoever sees half of it was told
             whisper("nobody is at a terminal, so an agent asked for this; if you are the owner: --as-owner")
 
-    return Reply(answer, show, 5 if status == "refused" else 0)
+    return Reply(answer, shown, 5 if status == "refused" else 0)
 
 
 PAGE = 20  # noted lines that are shown at once, and that one key decides
@@ -293,8 +278,8 @@ def review(
         _walk(home, waiting, noted)
         return None
     for number, proposal in enumerate(waiting, start=1):
-        show_proposal(proposal, number, len(waiting))
-    show_noted(noted, 1)
+        show.proposal(proposal, number, len(waiting))
+    show.noted(noted, 1)
     say(f"{counted(len(waiting), 'change')} and {counted(len(noted), 'noted line')}.")
     say("Decide with: anima review, or anima review --keep NAME, --drop NAME")
     return None
@@ -329,16 +314,16 @@ def _decided(
     approver = "terminal" if sys.stdin.isatty() else "as-owner"  # which is not enough for identity files
     if approver == "terminal":
         for number, proposal in enumerate(() if json else waiting, start=1):
-            show_proposal(proposal, number, len(waiting))
+            show.proposal(proposal, number, len(waiting))
         if not json:
-            show_noted(noted, 1)
+            show.noted(noted, 1)
         click.confirm(f"Keep {counted(len(waiting) + len(names), 'item')}?", abort=True, err=True)
     typed = {p.id: _typed(home, p) if approver == "terminal" else "" for p in waiting}
     receipts = [
         r for p in waiting for r in home.inbox.approve(p.id, approver=approver, content=p.content, typed=typed[p.id])
     ]
     receipts += home.inbox.keep(*names, approver=approver)
-    return Reply(receipts, lambda: show_receipts(receipts))
+    return Reply(receipts, lambda: show.receipts(receipts))
 
 
 # -- key by key ------------------------------------------------------------------------------------------------------------
@@ -346,7 +331,7 @@ def _decided(
 
 def _walk(home: Home, waiting: Sequence[Proposal], noted: Sequence[ForReview]) -> None:
     for number, proposal in enumerate(waiting, start=1):
-        show_proposal(proposal, number, len(waiting))
+        show.proposal(proposal, number, len(waiting))
         keys = _KEYS_OF_WISH if proposal.forgets else _KEYS
         keys = "k yes, call it · d no · s skip · q quit" if proposal.call else keys
         if not _asked(keys, partial(_decide_change, home, proposal)):
@@ -354,7 +339,7 @@ def _walk(home: Home, waiting: Sequence[Proposal], noted: Sequence[ForReview]) -
     plain = [each for each in noted if not each.findings]
     for start in range(0, len(plain), PAGE):
         page = plain[start : start + PAGE]
-        show_noted(page, start + 1)
+        show.noted(page, start + 1)
         if not _asked(_KEYS_OF_PAGE, partial(_decide_page, home, page)):
             return
     for each in (each for each in noted if each.findings):  # never among "all"
@@ -398,11 +383,13 @@ def _decide_change(home: Home, proposal: Proposal, key: str) -> bool | None:
         say("left as it was; it still waits")
         return True
     typed, content = _typed(home, proposal), proposal.content
-    if not typed and home.inbox.alone(proposal) in ("identity", "danger") and not _is_meant():
-        say("it still waits")
-        return True
+    if not typed and home.inbox.alone(proposal) in ("identity", "danger"):  # what no single key decides, as in a chat
+        word = click.prompt("Type keep to keep it", default="", show_default=False, err=True)
+        if str(word).strip() != "keep":
+            say("it still waits")
+            return True
     try:
-        show_receipts(home.inbox.approve(proposal.id, approver="terminal", content=content, text=text, typed=typed))
+        show.receipts(home.inbox.approve(proposal.id, approver="terminal", content=content, text=text, typed=typed))
     except BadArguments as error:
         whisper(f"{error}; it still waits")
     return True
@@ -414,11 +401,6 @@ def _typed(home: Home, proposal: Proposal) -> str:
         return ""
     question = f"Type {inert(name)} to confirm who your agent is"
     return str(click.prompt(question, default="", show_default=False, err=True))
-
-
-def _is_meant() -> bool:
-    """Whether the owner types out a yes to what no single key decides, as in a chat."""
-    return str(click.prompt("Type keep to keep it", default="", show_default=False, err=True)).strip() == "keep"
 
 
 def _decide_page(home: Home, page: Sequence[ForReview], key: str) -> bool | None:
@@ -434,22 +416,21 @@ def _decide_page(home: Home, page: Sequence[ForReview], key: str) -> bool | None
 
 
 def _one(home: Home, waiting: ForReview) -> bool:
-    show_noted([waiting], 1)
-    return _asked(_KEYS, partial(_decide_line, home, waiting))
+    def decide(key: str) -> bool | None:
+        text = edited(waiting.entry.text) if key == "e" else None
+        if key == "k" or text is not None:
+            _say_kept(home.inbox.keep(waiting.entry.id, approver="terminal", text=text), 1)
+        elif key == "d":
+            home.inbox.drop(waiting.entry.id)
+            say("dropped")
+        return True if key in ("k", "d", "e") else None
 
-
-def _decide_line(home: Home, waiting: ForReview, key: str) -> bool | None:
-    text = edited(waiting.entry.text) if key == "e" else None
-    if key == "k" or text is not None:
-        _say_kept(home.inbox.keep(waiting.entry.id, approver="terminal", text=text), 1)
-    elif key == "d":
-        home.inbox.drop(waiting.entry.id)
-        say("dropped")
-    return True if key in ("k", "d", "e") else None
+    show.noted([waiting], 1)
+    return _asked(_KEYS, decide)
 
 
 def _say_kept(receipts: Sequence[Receipt], count: int) -> None:
     refused = [receipt for receipt in receipts if receipt.status != "written"]
-    show_receipts(refused)
+    show.receipts(refused)
     if not refused:
         say(f"kept {counted(count, 'line')}")

@@ -7,34 +7,11 @@ from dataclasses import asdict
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
-from anima.cli.command import (
-    Number,
-    Reply,
-    argument,
-    command,
-    day_of,
-    documents,
-    flag,
-    option,
-    place_of,
-    unless_dry,
-    words,
-)
-from anima.cli.show import (
-    bar,
-    console,
-    counted,
-    inert,
-    plain,
-    progress_bar,
-    say,
-    shortened,
-    show_diff,
-    show_notes,
-    table,
-    whisper,
-)
+from anima.cli import show
+from anima.cli.command import Number, Reply, argument, command, day_of, documents, flag, option, unless_dry, words
+from anima.cli.show import bar, counted, inert, plain, say, shortened, whisper
 from anima.errors import BadArguments, HomeError
+from anima.model import DocPath
 
 if TYPE_CHECKING:
     from anima import Home, Revision
@@ -73,7 +50,7 @@ def search(home: Home, query: str, at: str | None, explain: bool, json: bool, **
 def _show_hits(answer: Any, query: str, explain: bool) -> None:
     from rich.text import Text
 
-    out = console()
+    out = show.console()
     words = [re.escape(word) for word in re.findall(r"\w{3,}", query)]
     for hit in answer:
         head = Text(f"{bar(round(hit.score * 100), 100, 8)} {hit.score:.2f}  ", style="dim")
@@ -88,7 +65,7 @@ def _show_hits(answer: Any, query: str, explain: bool) -> None:
             parts = "  ".join(f"{name} {value:.3f}" for name, value in hit.why.items())
             ranks = f"(words rank {hit.fts_rank or '–'}, meaning rank {hit.vector_rank or '–'})"
             out.print(f"  {parts}  {ranks}", style="dim", soft_wrap=True)
-    show_notes(answer.notes)
+    show.notes(answer.notes)
 
 
 def _snippet(text: str, limit: int = 160) -> str:
@@ -112,20 +89,20 @@ def index(home: Home, rebuild: bool, backfill: bool, watch: bool, json: bool) ->
     """
     if watch and json:
         raise BadArguments("--json prints one value, and --watch has no end; leave one of them out")
-    with progress_bar("indexing") as progress:
+    with show.progress_bar("indexing") as progress:
         report = home.index(rebuild=rebuild, progress=progress)
         made = home.backfill(progress) if backfill else 0
 
-    def show() -> None:
+    def shown() -> None:
         read = f"{report.put:,} read ({report.units:,} units, {report.embedded:,} new vectors)"
         say(f"{report.documents:,} documents; {read}, {report.dropped:,} dropped, {report.seconds:.1f} s")
         if backfill:
             say(f"{made:,} missing vectors made")
-        show_notes(report.notes)
+        show.notes(report.notes)
 
     if not watch:
-        return Reply({**asdict(report), "backfilled": made}, show)
-    show()
+        return Reply({**asdict(report), "backfilled": made}, shown)
+    shown()
     say(f"watching {home.name}; Ctrl-C ends it")
     for seen in home.index.watch():
         say(f"{seen.put} read, {seen.dropped} dropped, {seen.seconds * 1000:.0f} ms")
@@ -135,7 +112,7 @@ def index(home: Home, rebuild: bool, backfill: bool, watch: bool, json: bool) ->
 @command(
     words("name", help="A person, place or thing."),
     option("--limit", type=Number(int, 1, 1_000), default=12, help="How many mentions."),
-    option("--at", metavar="DATE", help="What held on that date, such as 2026-02-03."),
+    option("--at DATE", help="What held on that date, such as 2026-02-03."),
     "scope",
 )
 def about(home: Home, name: str, limit: int, at: str | None, scope: str) -> Reply:
@@ -188,19 +165,19 @@ def history(home: Home, path: str | None, limit: int, json: bool) -> Reply:
     problem = home.past.problem
     told = [] if json else [_happened(home, each) for each in revisions]
 
-    def show() -> None:
+    def shown() -> None:
         if problem:
             whisper(f"anima: history is broken: {inert(problem)}")
         if not revisions:
             return say("Nothing was written yet.")
-        drawn = table(*(short := ("revision", "when (UTC)", "who", "change")), "what", whole=short)
+        drawn = show.table(*(short := ("revision", "when (UTC)", "who", "change")), "what", whole=short)
         for each, what in zip(revisions, told, strict=True):
             drawn.add_row(each.id[:8], f"{each.time:%Y-%m-%d %H:%M}", each.actor, each.batch or "", inert(what))
-        console().print(drawn)
+        show.console().print(drawn)
         more = "; --limit shows more" if len(revisions) == limit else ""
         return say(f"{counted(len(revisions), 'revision')}{more}")
 
-    return Reply(revisions, show)
+    return Reply(revisions, shown)
 
 
 def _happened(home: Home, revision: Revision) -> str:
@@ -239,7 +216,7 @@ def diff(home: Home, revision: str, other: str | None, path: str | None) -> Repl
     anima diff a3f9c2 7be01d --path MEMORY.md
     """
     found = home.past.diff(revision, other, path=path)
-    return Reply({"diff": found}, lambda: show_diff(found))
+    return Reply({"diff": found}, lambda: show.diff(found))
 
 
 @command(
@@ -262,12 +239,12 @@ def undo(home: Home, change: str | None, session: str | None, sweep: bool, dry_r
     found = home.past.show_undo(change=change, session=session)
     receipts = () if dry_run else home.undo(change, session=session, content=found.content)
 
-    def show() -> None:
-        show_diff(found.diff)
+    def shown() -> None:
+        show.diff(found.diff)
         verb = "would take back" if dry_run else "took back"
         say(f"{verb} change {', '.join(found.ids)}" if found.files else "there was nothing left of it to take back")
 
-    return Reply({"undone": found.ids, "diff": found.diff, "receipts": receipts}, show)
+    return Reply({"undone": found.ids, "diff": found.diff, "receipts": receipts}, shown)
 
 
 @command(
@@ -293,10 +270,12 @@ def why(home: Home, place: str) -> Reply:
     anima why MEMORY.md:14
     anima why MEMORY.md#L14      as search cites it
     """
-    path, line = place_of(place)
-    if line is None:
+    path, _, line = place.replace("#L", ":").rpartition(":")
+    is_line = bool(path) and line.isascii() and line.isdigit()
+    document = DocPath.parse(path if is_line else place)
+    if not is_line:
         raise BadArguments("say which line: anima why MEMORY.md:14")
-    found = home.past.why(path, line)
+    found = home.past.why(document, int(line))
     change, revision = found.source.change, (found.revision or "none")[:8]
     told = inert(found.sentence) + (f" (change {change}, revision {revision})" if change else "")
     return Reply(found, f"{found.path}:{found.line}  {inert(found.text)}\n{told}")

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 
 import click
 
+from anima.cli import show
 from anima.cli.command import (
     Number,
     Reply,
@@ -30,8 +31,8 @@ from anima.cli.command import (
     option,
     program_name,
 )
-from anima.cli.show import console, counted, flat, need_person, plain, say, say_json, show_remarks, table, whisper
-from anima.errors import BadArguments, HomeError
+from anima.cli.show import console, counted, flat, need_person, plain, say, say_json, table, whisper
+from anima.errors import BadArguments, HomeError, NotFound
 from anima.model import Access, Scope
 
 if TYPE_CHECKING:
@@ -46,12 +47,11 @@ _THIS_SYSTEMS = "launchd" if sys.platform == "darwin" else "systemd"
 
 
 @command(
-    argument("path", metavar="PATH", default=None, help="The home; made when it is missing or empty."),
-    option("--name", metavar="NAME", default="", help="The agent's name, for a home that is made now."),
+    argument("PATH", default=None, help="The home; made when it is missing or empty."),
+    option("--name NAME", default="", help="The agent's name, for a home that is made now."),
     "port",
     option(
-        "--service",
-        metavar="[KIND]",
+        "--service [KIND]",
         is_flag=False,
         flag_value=_THIS_SYSTEMS,
         help="Serve nothing: print what makes your system do so from now on, for systemd or launchd.",
@@ -100,7 +100,7 @@ def up(
         if isinstance(place, Path) and not folders.is_any_in_use() and is_owner(as_owner):
             folders.use(place)
         if not json:
-            show_remarks(opened.upkeep.doctor())
+            show.remarks(opened.upkeep.doctor())
             say()
         serve_home(opened, port=port, json=json, as_owner=as_owner)
     return None
@@ -137,6 +137,7 @@ def _service(kind: str, place: Path, port: int | None) -> str:
 def serve_home(home: Home, *, port: int | None, json: bool, as_owner: bool) -> None:
     """Serves a home that is open, and says how to come in; to the owner, with a link that lets in whoever has it. One that
     is served already is not served again, unless at a port of its own."""
+    from anima.home import folders
     from anima.web.serve import serve
     from anima.web.tokens import Keyring
 
@@ -148,7 +149,9 @@ def serve_home(home: Home, *, port: int | None, json: bool, as_owner: bool) -> N
         if json:
             say_json({"home": home.name, "url": url, "link": link, "mcp": line})
         else:
-            program, where = flat(program_name()), "" if _is_in_use(home) else f" --home {flat(home.name)}"
+            used, program = folders.in_use(), flat(program_name())
+            is_used = used is not None and os.path.realpath(used) == os.path.realpath(home.name)
+            where = "" if is_used else f" --home {flat(home.name)}"
             more = f"The link works once, for ten minutes; then: {program} token link{where}" if link else ""
             say(f"{first} {more}".rstrip())
             say(f"Open:  {link or f'{url}, with a link from {program} token link{where} at a terminal'}")
@@ -166,10 +169,10 @@ def serve_home(home: Home, *, port: int | None, json: bool, as_owner: bool) -> N
 
 
 @command(
-    option("--database", "--home", "home", metavar="ADDRESS", help="The database. Default: DATABASE_URL."),
-    option("--host", metavar="ADDRESS", default="127.0.0.1", help="The address of this machine to listen at."),
+    option("--database ADDRESS", "--home", "home", help="The database. Default: DATABASE_URL."),
+    option("--host ADDRESS", default="127.0.0.1", help="The address of this machine to listen at."),
     "port",
-    option("--url", metavar="URL", default="", help="Where people reach it, such as https://homes.example.org."),
+    option("--url URL", default="", help="Where people reach it, such as https://homes.example.org."),
     option("--homes", type=Number(int, 1, 1_000_000), default=500, help="How many homes are held open at most."),
     option("--megabytes", type=Number(int, 1, 1_000_000), default=1_024, help="How large their indexes may be."),
     option("--drain", type=Number(int, 0, 3_600), default=5, help="Seconds to go on answering once told to end."),
@@ -177,17 +180,7 @@ def serve_home(home: Home, *, port: int | None, json: bool, as_owner: bool) -> N
     "json",
     opens=False,
 )
-def serve(
-    home: str | None,
-    host: str,
-    port: int | None,
-    url: str,
-    homes: int,
-    megabytes: int,
-    drain: int,
-    log_json: bool,
-    json: bool,
-) -> None:
+def serve(home: str | None, url: str, homes: int, megabytes: int, log_json: bool, json: bool, **asked: Any) -> None:
     """Serve every home of a database: pages, HTTP API and MCP, for whoever has a token of a tenant's.
 
     Any number of such servers may stand behind a balancer. Tokens are made with `anima tenant token create`.
@@ -217,16 +210,8 @@ def serve(
         say_json(value) if json else say(f"Serving the homes of {flat(fleet.name)} at {flat(url or at)} until Ctrl-C.")
         sys.stdout.flush()
 
-    how = Fleetwise(host=host, port=port, url=url, most=homes, most_bytes=megabytes * 2**20, drain=drain)
+    how = Fleetwise(url=url, most=homes, most_bytes=megabytes * 2**20, **asked)
     serve_fleet(fleet, os.environ, how, mcp=_guest(url, stateless=True), ready=ready)
-
-
-def _is_in_use(home: Home) -> bool:
-    """Whether a command that names no home takes this one, wherever it is called."""
-    from anima.home import folders
-
-    used = folders.in_use()
-    return used is not None and os.path.realpath(used) == os.path.realpath(home.name)
 
 
 def _talking(home: Home, program: str = "anima", where: str = "") -> str:
@@ -276,13 +261,13 @@ _KINDS = ("bytes", "documents", "requests", "tokens")
     argument("name", default=None, help="The tenant; list takes none. Of token: create, list, rotate or revoke."),
     argument("whose", default=None, help="Of token: the tenant. Of export: the folder."),
     argument("id", default=None, help="Of token rotate and revoke: the token."),
-    option("--home", metavar="ADDRESS", help="The database, as its owner. Default: DATABASE_URL."),
+    option("--home ADDRESS", help="The database, as its owner. Default: DATABASE_URL."),
     flag("--yes", help="Erase: do not ask."),
-    option("--agent", metavar="ID", default="main", help="A new token: whose home it opens."),
-    option("--rights", metavar="RIGHTS", default="owner", help="A new token: owner, or an agent's to write or read."),
-    option("--scope", metavar="SCOPE", default="main", help="A new agent's token: who is listening."),
-    option("--sender", metavar="ID", help="A new agent's token: who speaks through it, as channel:id."),
-    option("--called", metavar="NAME", default="token", help="A new token: what to call it."),
+    option("--agent ID", default="main", help="A new token: whose home it opens."),
+    option("--rights RIGHTS", default="owner", help="A new token: owner, or an agent's to write or read."),
+    option("--scope SCOPE", default="main", help="A new agent's token: who is listening."),
+    option("--sender ID", help="A new agent's token: who speaks through it, as channel:id."),
+    option("--called NAME", default="token", help="A new token: what to call it."),
     option("--days", type=Number(int, 1, 36_500), default=90, help="A new token: how long it works."),
     option("--grace", type=Number(int, 0, 8_760), default=0, help="Rotate: hours that the old secret still works."),
     option("--bytes", type=Number(int, 0), help="Quota: of documents, conversations and their past; 0 for none."),
@@ -349,7 +334,7 @@ def tenant(
 
 
 def _shown(found: Sequence[Any], *, is_one: bool) -> Reply:
-    def show() -> None:
+    def shown() -> None:
         drawn = table("tenant", "made", "suspended", "agents", "rows", "bytes")
         for each in found:
             dates = (f"{each.made:%Y-%m-%d}", f"{each.suspended:%Y-%m-%d}" if each.suspended else "")
@@ -358,24 +343,33 @@ def _shown(found: Sequence[Any], *, is_one: bool) -> Reply:
         for kind, (used, most) in found[0].usage.items() if is_one else ():
             say(f"{kind:<10} {used:>15,}{f' of {most:,}' if most is not None else ''}{_TODAY.get(kind, '')}")
 
-    return Reply(found, show)
+    return Reply(found, shown)
 
 
 # -- tokens ----------------------------------------------------------------------------------------------------------------
 
 
 def _token(known: Tenants, verb: str | None, tenant: str | None, id: str | None, asked: Mapping[str, Any]) -> Reply:
-    from anima.web.tokens import digest_of, new_secret
+    from anima.web.tokens import Pass, digest_of, new_secret
 
     if tenant is None or verb not in ("create", "list", "rotate", "revoke") or (id is None) != (verb in _WITHOUT_ID):
         hint = "anima tenant token create|list TENANT, or rotate|revoke TENANT ID"
         raise BadArguments("a token is made for a tenant, and rotated or revoked by its id", hint=hint)
     if verb == "list":
-        return _listed(known.tokens(tenant))
+        found, lines = known.tokens(tenant), []
+        for each in found:
+            rights = {"owner": "owner", "page": "browser"}.get(each["kind"]) or f"{each['scope']} {each['access']}"
+            until = f"until {each['expires']:%Y-%m-%d}" if each["expires"] else "until revoked"
+            lines.append(f"{each['id']}  {flat(each['agent']):<12} {rights:<12} {until:<16} {flat(each['name'])}")
+        return Reply(found, lines or "no tokens; anima tenant token create makes one")
     if verb == "revoke" and id is not None:
         known.revoke_token(tenant, id)
         return Reply({"revoked": id}, f"revoked: {flat(id)}, and whatever was made with it")
-    made = _new(asked) if id is None else _held(known, tenant, id)
+    held = [Pass(**row) for row in known.tokens(tenant) if row["id"] == id and row["kind"] != "page"]
+    if id is not None and not held:
+        hint = f"anima tenant token list {flat(tenant)}"
+        raise NotFound(f"there is no token {flat(id)!r} to rotate", hint=hint)
+    made = held[0] if held else _new(asked)
     secret = new_secret(made)
     if id is None:
         known.add_token(tenant, plain(made) | {"expires": made.expires}, bytes.fromhex(digest_of(secret)))
@@ -404,22 +398,3 @@ def _new(asked: Mapping[str, Any]) -> Any:
         access=RIGHTS[asked["rights"]],
         lifetime=timedelta(days=asked["days"]),
     )
-
-
-def _held(known: Tenants, tenant: str, id: str) -> Any:
-    from anima.errors import NotFound
-    from anima.web.tokens import Pass
-
-    for row in known.tokens(tenant):
-        if row["id"] == id and row["kind"] != "page":
-            return Pass(**row)
-    raise NotFound(f"there is no token {flat(id)!r} to rotate", hint=f"anima tenant token list {flat(tenant)}")
-
-
-def _listed(found: list[dict[str, Any]]) -> Reply:
-    lines = []
-    for each in found:
-        rights = {"owner": "owner", "page": "browser"}.get(each["kind"]) or f"{each['scope']} {each['access']}"
-        until = f"until {each['expires']:%Y-%m-%d}" if each["expires"] else "until revoked"
-        lines.append(f"{each['id']}  {flat(each['agent']):<12} {rights:<12} {until:<16} {flat(each['name'])}")
-    return Reply(found, lines or "no tokens; anima tenant token create makes one")

@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, tzinfo
 from typing import TYPE_CHECKING, Any
 
+from anima.cli import show
 from anima.cli.command import Number, Reply, argument, command, flag, is_owner, listed_as, need_trust, option
-from anima.cli.show import bar, console, counted, flat, inert, say, say_json, show_notes, table, whisper
+from anima.cli.show import bar, console, counted, flat, inert, say, say_json, table, whisper
 from anima.errors import BadArguments, NoSuchSession
 from anima.model import Origin
 
@@ -23,14 +24,13 @@ _ROLES = {"user": "bold cyan", "assistant": "bold green", "tool": "yellow", "sys
 
 @command(
     argument(
-        "id",
-        metavar="ID",
+        "ID",
         default=None,
         help="One, or how its id begins; `last` for the latest.",
         offers=lambda home: [row.id for row in home.sessions.list(limit=100)],
     ),
     option("--limit", type=Number(int, 1, 1_000_000), default=20, help="How many conversations, or turns of one."),
-    option("--find", metavar="WORDS", help="Search what was said instead."),
+    option("--find WORDS", help="Search what was said instead."),
     flag("--follow", help="With ID: go on while it goes on, until Ctrl-C."),
     flag("--clear", help="With ID: vouch for what it has read from outside; it counts when it is taken up again."),
     "home agent",
@@ -58,17 +58,17 @@ def sessions(
     if find is not None:
         answer = home.sessions.find(find, limit=limit, max_chars=200)
         return Reply(answer, lambda: _show_found(answer))
-    shown = home.sessions.list(limit=limit)
+    rows = home.sessions.list(limit=limit)
     zone, now = home.site.zone(), home.site.now()
 
-    def show() -> None:
-        if not shown:
+    def shown() -> None:
+        if not rows:
             return say("No conversation was recorded yet. A session's first line begins its transcript.")
-        _show_rows(shown, zone, now)
-        total = counted(shown.total, "conversation")
-        return say(total if len(shown) >= shown.total else f"{len(shown):,} of {total}; --limit shows more")
+        _show_rows(rows, zone, now)
+        total = counted(rows.total, "conversation")
+        return say(total if len(rows) >= rows.total else f"{len(rows):,} of {total}; --limit shows more")
 
-    return Reply({"sessions": shown, "total": shown.total}, show)
+    return Reply({"sessions": rows, "total": rows.total}, shown)
 
 
 def _show_rows(rows: Sequence[Listed], zone: tzinfo | None, now: datetime) -> None:
@@ -118,7 +118,7 @@ def _show_found(answer: Any) -> None:
         say(f"  {flat(hit.preview)}")
     if not answer.hits:
         say("Nothing that was said holds these words.")
-    show_notes(answer.notes)
+    show.notes(answer.notes)
 
 
 def _one(home: Home, id: str, limit: int, *, follow: bool, clear: bool, json: bool) -> Reply | None:
@@ -203,7 +203,7 @@ def spark(values: list[int], width: int = 60) -> str:
     argument("tool", default=None, help="A tool's name; without one, all are listed."),
     argument("arguments", nargs=-1, default=(), help="Its arguments: name=value each, or one JSON object."),
     "scope sender",
-    option("--read", metavar="ORIGIN", multiple=True, help="As if it had read this before: web, tool, skill, peer."),
+    option("--read ORIGIN", multiple=True, help="As if it had read this before: web, tool, skill, peer."),
     "home agent",
 )
 def call(
@@ -227,7 +227,7 @@ def call(
             return Reply(answer, lambda: say_json(answer))
         tools = held.tools()
 
-    def show() -> None:
+    def shown() -> None:
         drawn = table("tool", "arguments", "what it is for")
         for each in tools:
             given = ", ".join(a.name if a.required else f"{a.name}?" for a in each.arguments)
@@ -235,7 +235,7 @@ def call(
         console().print(drawn)
         say("anima call --json shows each whole, with its schema")
 
-    return Reply([{"name": each.name, "about": each.about, "schema": each.schema()} for each in tools], show)
+    return Reply([{"name": each.name, "about": each.about, "schema": each.schema()} for each in tools], shown)
 
 
 def _named(given: Sequence[str], tools: Sequence[Tool], tool: str) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from datetime import date, datetime
 from enum import Enum
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from anima.errors import BadArguments, HomeError, Refused
@@ -219,25 +220,25 @@ def listed(lines: Sequence[str], most: int, *, before: str = "", tell: Callable[
         tell(f"{'  ' if tell is say else ''}… and {len(lines) - most:,} more; --json lists them all")
 
 
-def show_notes(notes: Iterable[str], before: str = "anima") -> None:
+def notes(given: Iterable[str], before: str = "anima") -> None:
     """Remarks that came with a result, on standard error."""
-    for note in notes:
+    for note in given:
         whisper(f"{before}: {inert(note)}")
 
 
 SIGNS = {"fine": ("·", "dim"), "advice": ("!", "yellow"), "damage": ("✗", "bold red")}
 
 
-def show_remarks(remarks: Sequence[Remark]) -> None:
-    for remark in remarks:
-        show_sign(*SIGNS[remark.level], remark.message, remark.do)
-    if all(remark.level == "fine" for remark in remarks):
+def remarks(given: Sequence[Remark]) -> None:
+    for remark in given:
+        sign(*SIGNS[remark.level], remark.message, remark.do)
+    if all(remark.level == "fine" for remark in given):
         console().print("All is well.")
 
 
-def show_sign(sign: str, style: str, message: str, do: str | None = None) -> None:
+def sign(mark: str, style: str, message: str, do: str | None = None) -> None:
     out = console()
-    out.print(sign, style=style, end=" ")
+    out.print(mark, style=style, end=" ")
     out.print(flat(message), soft_wrap=True)
     if do:
         out.print(f"  → {flat(do)}", style="dim", soft_wrap=True)
@@ -248,64 +249,60 @@ def show_sign(sign: str, style: str, message: str, do: str | None = None) -> Non
 _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 
 
-def show_diff(diff: str) -> None:
+def diff(text: str) -> None:
     out = console()
-    for line in diff.removesuffix("\n").split("\n"):
+    for line in text.removesuffix("\n").split("\n"):
         head = line.startswith(("+++", "---"))
         out.print(inert(line), style="bold" if head else _COLOURS.get(line[:1], ""), soft_wrap=True)
 
 
-def show_proposal(proposal: Proposal, number: int, total: int) -> None:
+def proposal(asked: Proposal, number: int, total: int) -> None:
     out = console()
-    first = proposal.changes[0]
-    what = f"call {proposal.call['name']}" if proposal.call else first.path.text
-    what = f"forget “{proposal.forgets}”" if proposal.forgets else what
-    out.rule(f"{proposal.id}  {number} of {total}  {inert(what)}", align="left", style="dim", characters="─")
+    tell = partial(out.print, soft_wrap=not out.is_terminal)
+    first = asked.changes[0]
+    what = f"call {asked.call['name']}" if asked.call else first.path.text
+    what = f"forget “{asked.forgets}”" if asked.forgets else what
+    out.rule(f"{asked.id}  {number} of {total}  {inert(what)}", align="left", style="dim", characters="─")
     session = f" in session {first.session[:8]}" if first.session else ""
     who = f"{first.actor}{session}{f', {first.scope}' if first.scope else ''}"
-    until = f"{proposal.created:%Y-%m-%d %H:%M} UTC; lapses {proposal.expires:%Y-%m-%d}"
-    out.print(f"who    {who}, {until}", soft_wrap=not out.is_terminal)
+    until = f"{asked.created:%Y-%m-%d %H:%M} UTC; lapses {asked.expires:%Y-%m-%d}"
+    tell(f"who    {who}, {until}")
     if first.taint:
         out.print(f"after  it read text from: {', '.join(sorted(first.taint))}", style="yellow")
-    out.print(f"rule   {proposal.rule}: {inert(proposal.why)}", soft_wrap=not out.is_terminal)
+    tell(f"rule   {asked.rule}: {inert(asked.why)}")
     if first.reason:
-        out.print(f"says   “{inert(first.reason)}”", soft_wrap=not out.is_terminal)
-    for finding in proposal.findings:
+        tell(f"says   “{inert(first.reason)}”")
+    for finding in asked.findings:
         seen = f"scan   line {finding.line}: {inert(finding.message)} {inert(finding.shown)}"
-        out.print(seen.rstrip(), style="yellow", soft_wrap=not out.is_terminal)
-    last = proposal.changes[-1]
-    rest, gone, _ = proposal.diff.rpartition(f"--- a/{last.path}\n+++ /dev/null\n")
-    is_over = proposal.is_first and last.kind is Kind.DELETE and gone  # the page that asked for it is ours, and long
-    show_diff(rest if is_over else proposal.diff)
+        tell(seen.rstrip(), style="yellow")
+    last = asked.changes[-1]
+    rest, gone, _ = asked.diff.rpartition(f"--- a/{last.path}\n+++ /dev/null\n")
+    is_over = asked.is_first and last.kind is Kind.DELETE and gone  # the page that asked for it is ours, and long
+    diff(rest if is_over else asked.diff)
     if is_over:
         out.print(f"{inert(last.path.text)}, which asked for this conversation, goes with it", style="dim")
 
 
-def show_noted(noted: Sequence[ForReview], first: int) -> None:
+def noted(given: Sequence[ForReview], first: int) -> None:
     """Noted lines, whole, with where each would go and what the session had read."""
     out = console()
-    for number, each in enumerate(noted, start=first):
+    tell = partial(out.print, soft_wrap=not out.is_terminal)
+    for number, each in enumerate(given, start=first):
         entry = each.entry
         section = f" under “{flat(entry.section)}”" if entry.section else ""
         recalled = f", found {counted(each.recalls, 'time')} since" if each.recalls else ""
         session = f" in session {entry.session[:8]}" if entry.session else ""
         read = f", which had read: {', '.join(sorted(entry.origins))}" if entry.origins else ""
-        out.print(
-            f"{number:>3}  {entry.id}  for {flat(entry.to.text)}{section}", style="bold", soft_wrap=not out.is_terminal
-        )
-        out.print(
-            f"     {entry.time[:16].replace('T', ' ')}{session}{read}{recalled}",
-            style="dim",
-            soft_wrap=not out.is_terminal,
-        )
+        tell(f"{number:>3}  {entry.id}  for {flat(entry.to.text)}{section}", style="bold")
+        tell(f"     {entry.time[:16].replace('T', ' ')}{session}{read}{recalled}", style="dim")
         for line in entry.text.rstrip("\n").split("\n"):
-            out.print(f"     {inert(line)}", soft_wrap=not out.is_terminal)
+            tell(f"     {inert(line)}")
         for finding in each.findings:
             whisper(f"     scan: line {finding.line}: {inert(finding.message)} {inert(finding.shown)}".rstrip())
 
 
-def show_receipts(receipts: Sequence[Receipt]) -> None:
-    for receipt in receipts:
+def receipts(given: Sequence[Receipt]) -> None:
+    for receipt in given:
         if receipt.status == "written" and receipt.rule == "forget":
             say(inert(receipt.reason or "") + (f", change {receipt.change}" if receipt.change else ""))
         elif receipt.status in ("written", "unchanged"):
