@@ -16,8 +16,8 @@ import shape
 CEILINGS = {
     "(top)": 1_980,
     "agent": 3_350,
-    "backup": 2_230,
-    "cli": 4_850,
+    "backup": 2_150,
+    "cli": 4_590,
     "connect": 4_240,
     "dream": 2_740,
     "forget": 880,
@@ -33,7 +33,7 @@ CEILINGS = {
     "store": 8_980,
     "testing": 2_550,
     "text": 3_250,
-    "upkeep": 1_690,
+    "upkeep": 1_640,
     "web": 5_350,
 }
 WHOLE = sum(CEILINGS.values()) - CEILINGS[shape.TESTING]
@@ -57,7 +57,7 @@ def test_no_package_grows(package: str) -> None:
 
 
 def test_the_ceilings_together_are_no_higher_than_the_source_was() -> None:
-    assert WHOLE <= 59_080  # 52,000 is what it should be; rooms, stores and a channel came since
+    assert WHOLE <= 58_690  # 52,000 is what it should be; rooms, stores and a channel came since
 
 
 # What should be there and is not yet: lines, modules and the chain are larger than they should be, and may only fall.

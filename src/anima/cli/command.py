@@ -328,11 +328,9 @@ def program_name() -> str:
     """How we are started: by name where a shell would find this very program, else by its place."""
     import shutil
 
-    here = os.path.abspath(sys.argv[0])
-    found = shutil.which("anima")
-    if found and os.path.realpath(found) == os.path.realpath(here):
-        return "anima"
-    return here if os.path.basename(here) == "anima" else "anima"
+    here, found = os.path.abspath(sys.argv[0]), shutil.which("anima")
+    is_found = found is not None and os.path.realpath(found) == os.path.realpath(here)
+    return here if os.path.basename(here) == "anima" and not is_found else "anima"
 
 
 # -- the home that is meant --------------------------------------------------------------------------------------------------

@@ -163,7 +163,8 @@ def history(home: Home, path: str | None, limit: int, json: bool) -> Reply:
     """
     revisions = home.past.log(path, limit=limit)
     problem = home.past.problem
-    told = [] if json else [_happened(home, each) for each in revisions]
+    with show.patient("reading what was changed"):
+        told = [] if json else [_happened(home, each) for each in revisions]
 
     def shown() -> None:
         if problem:
