@@ -15,9 +15,9 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import threading
 import warnings
 from collections.abc import Callable, Generator
+from concurrent.futures import Future
 from dataclasses import is_dataclass
 from enum import Enum
 from pathlib import Path
@@ -81,11 +81,16 @@ class Coming:
         loop = asyncio.get_running_loop()
         given = [_plain(each, loop) for each in self._given]
         more = {name: _plain(each, loop) for name, each in self._more.items()}
-        work = _Work(lambda: self._verb(*given, **more))
+        came: Future[Any] = Future()
+
+        def work() -> Any:
+            came.set_result(self._verb(*given, **more))
+            return came.result()
+
         try:
-            return _wrapped(await asyncio.to_thread(work.done))
+            return _wrapped(await asyncio.to_thread(work))
         except asyncio.CancelledError:
-            work.leave()
+            came.add_done_callback(_close_home)  # at once, or when it comes
             raise
 
     async def __aenter__(self) -> Any:
@@ -113,25 +118,7 @@ def _plain(value: Any, loop: asyncio.AbstractEventLoop) -> Any:
     return lambda *given: asyncio.run_coroutine_threadsafe(value(*given), loop).result()
 
 
-class _Work:
-    """A call in its thread. A home that comes when nobody waits any more is closed."""
-
-    def __init__(self, verb: Callable[[], Any]) -> None:
-        self._verb, self._mutex = verb, threading.Lock()
-        self._came, self._is_left = None, False
-
-    def done(self) -> Any:
-        came = self._verb()
-        with self._mutex:
-            self._came = came
-            self._close_if_left()
-        return came
-
-    def leave(self) -> None:
-        with self._mutex:
-            self._is_left = True
-            self._close_if_left()
-
-    def _close_if_left(self) -> None:
-        if self._is_left and isinstance(self._came, Home):
-            self._came.close()
+def _close_home(came: Future[Any]) -> None:
+    """Closes a home that came when nobody waits any more."""
+    if isinstance(came.result(), Home):
+        came.result().close()

@@ -12,7 +12,7 @@ import json
 import re
 import tomllib
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from functools import cache
@@ -248,8 +248,12 @@ def load(
         if key not in OWNERS_OWN:
             raise BadConfig(f"{key} belongs into a home's {FILE}", where=OWN_FILE)
         values[key], sources[key] = _checked(key, raw, OWN_FILE), OWN_FILE
-    for name, key in _set_in(env):
-        values[key], sources[key] = _checked(key, env[name], name), name
+    known, prefixes = _variables(), tuple(f"ANIMA_{section.upper()}_" for section in _SECTIONS)
+    for name in env:
+        if name in known:
+            values[known[name]], sources[known[name]] = _checked(known[name], env[name], name), name
+        elif name.startswith(prefixes):  # it looks like a setting, and is none
+            raise BadConfig(f"there is no such setting; {_nearest(name, known)}", where=name)
     for key, raw in (flags or {}).items():
         values[key], sources[key] = _checked(key, raw, "settings"), "flag"
     parts: dict[str, Any] = {key: value for key, value in values.items() if "." not in key}
@@ -301,16 +305,6 @@ def _checked(key: str, raw: Any, where: str) -> Any:
         return _known(key, where).read(raw)
     except (ValueError, BadPath) as error:
         raise BadConfig(f"{key}: {error}", where=where) from None
-
-
-def _set_in(env: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """(variable, key) for each setting in the environment. One that looks like a setting and is none is an error."""
-    known, prefixes = _variables(), tuple(f"ANIMA_{section.upper()}_" for section in _SECTIONS)
-    for name in env:
-        if name in known:
-            yield name, known[name]
-        elif name.startswith(prefixes):
-            raise BadConfig(f"there is no such setting; {_nearest(name, known)}", where=name)
 
 
 @cache
@@ -405,16 +399,15 @@ def _additional(raw: Any) -> tuple[Additional, ...]:
         raw = _texts(raw)
     if not isinstance(raw, list | tuple):
         raise ValueError(f"this must be a list of files, not {_named(raw)}")
-    return tuple(_one_additional(item) for item in raw)
-
-
-def _one_additional(raw: Any) -> Additional:
-    if isinstance(raw, Additional):
-        return raw._replace(path=told(raw.path))
-    given = {"path": raw} if isinstance(raw, str) else raw
-    if not isinstance(given, dict) or "path" not in given or set(given) - {"path", "scopes"}:
-        raise ValueError('an entry is "FILE.md" or {path = "FILE.md", scopes = ["main", "group"]}')
-    return Additional(told(given["path"]), *([_scopes(given["scopes"])] if "scopes" in given else []))
+    found = []
+    for item in raw:
+        given = item._asdict() if isinstance(item, Additional) else {"path": item} if isinstance(item, str) else item
+        if not isinstance(given, dict) or "path" not in given or set(given) - {"path", "scopes"}:
+            raise ValueError('an entry is "FILE.md" or {path = "FILE.md", scopes = ["main", "group"]}')
+        seen_in = given.get("scopes", Additional("x").scopes)
+        scopes = seen_in if isinstance(seen_in, frozenset) else _scopes(seen_in)
+        found.append(Additional(told(given["path"]), scopes))
+    return tuple(found)
 
 
 def _scopes(raw: Any) -> frozenset[Scope]:

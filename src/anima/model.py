@@ -423,9 +423,7 @@ class Verdict:
 class Receipt:
     """What became of a change. `revision` is None while history is off or late; `digest` is the new text's."""
 
-    status: (
-        str  # written, noted, pending, refused, unchanged; approved: a call that is made when its conversation goes on
-    )
+    status: str  # written, noted, pending, refused, unchanged; approved: a call, made when its conversation goes on
     path: DocPath
     revision: str | None = None
     digest: str | None = None
@@ -453,9 +451,7 @@ class OutsideServer(NamedTuple):
     name: str
     command: str = ""
     args: tuple[str, ...] = ()
-    env: tuple[
-        tuple[str, str], ...
-    ] = ()  # what the program is told; a value such as $TOKEN is taken from the environment
+    env: tuple[tuple[str, str], ...] = ()  # what the program is told; a value such as $TOKEN is the environment's
     url: str = ""
     bearer: str = ""  # the variable of the environment that holds the token for the address
     scopes: frozenset[Scope] = frozenset({Scope.MAIN})

@@ -12,7 +12,7 @@ import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import date, datetime, tzinfo
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from anima.config import AgentConfig, Config, timezone
 from anima.errors import BadArguments, HomeError, NoSuchDocument
@@ -33,6 +33,14 @@ class Named(Protocol):
     def read(self, path: DocPath) -> Document: ...
     def names(self, folder: str) -> tuple[str, ...]: ...
     def is_folder(self, actual: str) -> bool: ...
+
+
+class World(NamedTuple):
+    """What comes in by hand: time, chance and environment."""
+
+    clock: Callable[[], datetime]
+    dice: random.Random
+    env: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)

@@ -240,7 +240,9 @@ def test_a_forged_proposal_is_judged_again_and_refused(home: Home, path: str) ->
     with pytest.raises(HomeError, match="altered"):
         home.inbox.approve(name, approver="terminal")
     home.inbox.deny(name)
-    known = home._writer.proposals.keep(replace(waiting, changes=forged, content=content_of(forged)))
+    same = {name: getattr(waiting, name) for name in ("rule", "why", "diff", "bases")}
+    known = home._writer.proposals.ask(([], False), forged, home.clock(), content=content_of(forged), **same)
+    assert known is not None
     assert [receipt.status for receipt in home.inbox.approve(known.id, approver="terminal")] == ["refused"]
     assert not [file for file in documents(Path(home.name)) if file.startswith(("sessions/", "notes/x"))]
 

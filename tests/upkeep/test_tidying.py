@@ -17,6 +17,7 @@ import pytest
 from anima import BadArguments, DocPath, Home, Origin, Scope, StaleWrite
 from anima.dream.material import Tallies
 from anima.layout.dialects import DIALECTS
+from anima.memory.write import Judged
 from anima.model import Actor, Change, Kind
 from anima.testing import Clock
 from anima.upkeep import folder_config
@@ -185,7 +186,7 @@ def test_a_document_that_is_moved_where_another_was_keeps_the_sources_of_its_own
     home.write("memory/archive/2026/2026-01-03.md", f"{line}\n")
     home.write("memory/archive/2026/2026-01-03.md", "")
     (Path(home.name) / "memory/archive/2026/2026-01-03.md").unlink()
-    home._writer.carry_out(_webs("memory/2026-01-03.md", f"{line}\n"), _allowed(), (), what="write")
+    home._writer.carry_out(_webs("memory/2026-01-03.md", f"{line}\n"), Judged(_allowed(), ()), what="write")
     [moved] = home.upkeep.tidy(agreed(home))
 
     archived = DocPath.parse("memory/archive/2026/2026-01-03.md")

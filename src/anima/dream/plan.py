@@ -30,10 +30,10 @@ from anima.dream.material import (
     why_junk,
 )
 from anima.dream.pages import dreamed_page
-from anima.memory.verbs import near
 from anima.text import tags
 from anima.text.changes import Relation, is_paraphrase, relation, says_too, stems, subject, value_of
 from anima.text.notes import BE, KIN, NAMING, POSSIBLE, SURE, Lasting, Sentence, lasting, sentence
+from anima.text.pages import near
 
 ROOM = 200  # characters of the budget that stay free, for the owner's next line
 HEADING = 40  # characters of a heading that new lines may need, with its blank lines

@@ -17,14 +17,14 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from anima.config import Config, TidyConfig
-from anima.errors import BadArguments, NoSuchDocument
+from anima.errors import BadArguments, NoSuchDocument, StaleWrite
 from anima.home.opening import make_home, open_site
 from anima.layout.trust import served
 from anima.model import Access, Complete, DocPath, Document, Embedder, Entry, Kind, Receipt, Runtime, Scope
 from anima.prompt import Hook
 from anima.prompt.gather import Prompts, main_prompt
 from anima.prompt.identity import AgentIdentity
-from anima.site import Site
+from anima.site import Site, World
 
 if TYPE_CHECKING:
     from anima.backup.export import Exported
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from anima.sessions.transcripts import Said
     from anima.store.overlay import Overlay
     from anima.upkeep.doctor import CheckedRooms
-    from anima.upkeep.upkeep import PastTalk, Upkeep
+    from anima.upkeep.upkeep import Upkeep
 
 
 T = TypeVar("T")
@@ -104,17 +104,8 @@ class Home:
         `settings` are keys of anima.toml such as `{"prompt.style": "xml"}`; `agent` opens one of several agents; `hook`
         may change the pieces of a prompt before the privacy filter runs; `embedder` is asked instead of the configured one.
         """
-        site = open_site(
-            path,
-            tenant=tenant,
-            create=create,
-            agent=agent,
-            settings=settings,
-            clock=clock or now,
-            dice=dice or random.Random(),
-            env=os.environ if env is None else env,
-            finish=finish,
-        )
+        world = World(clock or now, dice or random.Random(), os.environ if env is None else env)
+        site = open_site(path, world, tenant=tenant, create=create, agent=agent, settings=settings, finish=finish)
         return cls(site, hook=hook, embedder=embedder)
 
     @classmethod
@@ -142,9 +133,9 @@ class Home:
         for key, value in (("name", name), ("emoji", emoji)):
             if value:
                 check(key, value)
-        where = os.environ if env is None else env
         same: dict[str, Any] = {"tenant": tenant, "agent": agent, "settings": settings}
-        brand_new = make_home(path, env=where, again=again, now=(clock or now)(), **same)
+        world = World(clock or now, dice or random.Random(), os.environ if env is None else env)
+        brand_new = make_home(path, world, again=again, **same)
         home = cls.open(path, clock=clock, dice=dice, env=env, hook=hook, embedder=embedder, **same)
         home.seed(name=name, emoji=emoji, bootstrap=brand_new)
         return home
@@ -270,19 +261,16 @@ class Home:
     @part
     def upkeep(self) -> Upkeep:
         """What an owner does now and then: tidying, figures, health."""
+        from anima.sessions.replay import time_of
         from anima.upkeep.doctor import look
-        from anima.upkeep.upkeep import Upkeep
+        from anima.upkeep.upkeep import PastTalk, Upkeep
+
+        def talks() -> Iterator[PastTalk]:
+            return (PastTalk(time_of(row.started_at), row.entries, row.persona) for row in self.sessions.list())
 
         past, search, nights = (lambda: self.past), (lambda: self.index), (lambda: self.dreams.nights())
         health = partial(look, self.site, checked_rooms())
-        return Upkeep(self.site, past=past, search=search, talks=self._talks, nights=nights, health=health)
-
-    def _talks(self) -> Iterator[PastTalk]:
-        from anima.sessions.replay import time_of
-        from anima.upkeep.upkeep import PastTalk
-
-        for row in self.sessions.list():
-            yield PastTalk(time_of(row.started_at), row.entries, row.persona)
+        return Upkeep(self.site, past=past, search=search, talks=talks, nights=nights, health=health)
 
     @part
     def snapshots(self) -> Snapshots:
@@ -445,9 +433,7 @@ class Home:
 
     def edit(self, path: str | DocPath, old: str, new: str, *, replace_all: bool = False, reason: str = "") -> Receipt:
         """Puts one text in the place of another that stands in the document once (or everywhere)."""
-        from anima.memory.verbs import edit
-
-        return edit(self._writer, DocPath.parse(path), old, new, every=replace_all, reason=reason)
+        return self._writer.edit(DocPath.parse(path), old, new, every=replace_all, reason=reason)
 
     def move(self, path: str | DocPath, to: str | DocPath, *, reason: str = "") -> Receipt:
         """Gives a document another name or place."""
@@ -459,21 +445,19 @@ class Home:
 
     def remember(self, fact: str, *, section: str | None = None, reason: str = "") -> Receipt:
         """One line more in MEMORY.md. A line that says so already is told, and nothing is written."""
-        from anima.memory.verbs import remember
-
-        return remember(self._writer, fact, section=section, reason=reason)
+        try:
+            return self._writer.remember(fact, section=section, reason=reason)
+        except StaleWrite:  # somebody else wrote meanwhile; with the home's lock nobody does
+            with self.site.store.lock():
+                return self._writer.remember(fact, section=section, reason=reason)
 
     def note(self, content: str, *, reason: str = "") -> Receipt:
         """One line more in today's log, in the user's timezone."""
-        from anima.memory.verbs import note
-
-        return note(self._writer, content, reason=reason)
+        return self._writer.note(content, reason=reason)
 
     def seed(self, *, name: str = "", emoji: str | None = None, bootstrap: bool = False) -> tuple[str, ...]:
         """Writes the core files this dialect knows and this home lacks; returns what was made."""
-        from anima.memory.verbs import seed
-
-        return seed(self._writer, name=name, emoji=emoji, bootstrap=bootstrap)
+        return self._writer.seed(name=name, emoji=emoji, bootstrap=bootstrap)
 
     def import_directory(self, folder: str | Path, *, mine: bool = False) -> Imported:
         """Copies a tree of Markdown documents into the home, overwriting none; see `import_from`. The first that an

@@ -23,6 +23,7 @@ from anima.layout import trust
 from anima.layout.trust import Register, default_home
 from anima.layout.trust import folder as user_folder
 from anima.model import is_address
+from anima.site import World
 from anima.store.overlay import upper_of
 
 if TYPE_CHECKING:
@@ -209,15 +210,8 @@ def doctor(
     `dry_run` it only says what that would be. No document is changed. Raises NoSuchHome, and HomeBusy for a repair."""
     from anima.upkeep.doctor import Doctor, Health
 
-    asked = Doctor(
-        path,
-        checked_rooms(),
-        clock=clock or now,
-        dice=random.Random(),
-        env=os.environ if env is None else env,
-        settings=settings,
-        progress=progress,
-    )
+    world = World(clock or now, random.Random(), os.environ if env is None else env)
+    asked = Doctor(path, checked_rooms(), world, settings=settings, progress=progress)
     if repair or dry_run:
         return asked.repair(dry_run=dry_run)
     found = tuple(asked.look())

@@ -6,11 +6,9 @@ a home vanished, is refused with a sentence. Not here: what a site is (site), th
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
-from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -23,7 +21,7 @@ from anima.layout.dialects import layout_for
 from anima.layout.trust import Register, place_of
 from anima.layout.trust import folder as user_folder
 from anima.model import OWN_FILE, DocPath, is_address
-from anima.site import Named, Site, detected, first_agent, laid_out, rules_for
+from anima.site import Named, Site, World, detected, first_agent, laid_out, rules_for
 from anima.store import Rules, Store
 from anima.store.folder import Folder
 from anima.store.overlay import Below, Layers, Overlay, OverlayDocuments, OverlayStore
@@ -42,42 +40,45 @@ UNREAD: Mapping[str, Any] = {}  # settings of who opens a home whatever its conf
 
 def open_site(
     path: str | Path | Overlay | None,
+    world: World,
     *,
     tenant: str | None = None,
     create: bool = False,
-    agent: str | None,
-    settings: Mapping[str, Any] | None,
-    clock: Callable[[], datetime],
-    dice: random.Random,
-    env: Mapping[str, str],
-    finish: bool,
+    agent: str | None = None,
+    settings: Mapping[str, Any] | None = None,
+    finish: bool = False,
     is_below: bool = False,
 ) -> Site:
     """The site of the home in a folder, of a tenant's agent in a database, or of two layers, in whatever dialect it is.
     Nothing is changed by opening it, but that with `finish` what a crash interrupted is finished and an upper layer has
     its ledger, and with `create` a home in a database or an upper layer is made."""
-    spec = path if isinstance(path, Overlay) else None
+    spec, env, clock = path if isinstance(path, Overlay) else None, world.env, world.clock
     place, whose = _upper(spec) if spec else (given_place(None if isinstance(path, Overlay) else path, env), agent)
     if create and spec is None and not is_address(place):
         raise BadArguments(f"{place}: this is a folder", hint="Home.create makes a home in a folder")
-    ground = _ground(place, env, tenant=tenant, agent=whose, create=create, now=clock())
+    ground = _ground(place, world, tenant=tenant, agent=whose, create=create)
     layers = None
     try:
         config = configured(ground.documents, ground.register, env, settings)
         folder = ground.documents if isinstance(ground.documents, Folder) and spec is None else None
         if folder and agent is not None and (other := _agent_home(config, agent, folder, ground.made)):
             ground.close()
-            ground = _ground(other, env, tenant=None, agent=None, create=False, now=clock())
-            own = configured(ground.documents, ground.register, env, settings)
-            config = replace(own, agent=config.agent, binding=config.binding)
+            ground = _ground(other, world)
+            theirs = configured(ground.documents, ground.register, env, settings)
+            config = replace(theirs, agent=config.agent, binding=config.binding)
         documents, register, made = ground.documents, ground.register, ground.made
         spec = spec or _configured_layers(config, ground)
         if spec and is_below:
             raise BadConfig(f"{place} has a layer below it, and a home has two at most", where="layers.lower")
         if spec:
-            layers, made = _layers(spec, env, ground, tenant=tenant, clock=clock, dice=dice)
+            layers, made = _layers(spec, world, ground, tenant)
             documents = OverlayDocuments(documents, layers, lambda: lambda path: False)
-            register = LayeredRegister(register, layers)
+            own, lower = register, layers.all  # both layers are trusted together
+            register = Register(
+                own.file.parent,
+                lambda name, identity: own.trusts(name, identity) and all(below.is_trusted() for below in lower),
+                lambda name, identity, trusted: own.note(name, identity=identity, trusted=trusted),
+            )
             config = configured(documents, register, env, settings)
         detection = detected(documents, config, made)
         layout, agent = laid_out(detection.dialect, config), agent or first_agent(config)
@@ -92,8 +93,8 @@ def open_site(
             below.store.close()
         raise
     # Nothing that was set for this one goes with another agent.
-    beside = partial(open_site, path, tenant=tenant, settings=None, clock=clock, dice=dice, env=env, finish=finish)
-    return Site(store, layout, config, clock, dice, agent, detection.why, env, register, beside)
+    beside = partial(open_site, path, world, tenant=tenant, finish=finish)
+    return Site(store, layout, config, clock, world.dice, agent, detection.why, env, register, beside)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,31 +112,45 @@ class _Ground:
 
 
 def _ground(
-    path: str | Path, env: Mapping[str, str], *, tenant: str | None, agent: str | None, create: bool, now: datetime
+    path: str | Path, world: World, *, tenant: str | None = None, agent: str | None = None, create: bool = False
 ) -> _Ground:
+    users = user_folder(world.env)
     if is_address(path):
         from anima.store.rows.store import RowStore
         from anima.store.rows.whole import RowWhole
 
-        place = _in_database(str(path), env, tenant=tenant, agent=agent, create=create, again=False, now=now)
-        shelf, has_head = str(user_folder(env) / "snapshots" / place.identity.partition(".")[0]), place.rows.engine.mark
+        place = _in_database(str(path), world, tenant=tenant, agent=agent, create=create)
+        shelf, has_head = str(users / "snapshots" / place.identity.partition(".")[0]), place.rows.engine.mark
 
         def made(rules: Rules) -> Store:
             rules = rules if has_head else replace(rules, head=None)  # a server keeps it in a table that only grows
             return RowStore(place, rules, shelf=shelf, whole=RowWhole)
 
-        # One in a file is vouched for as a folder is.
-        users = user_folder(env)
-        register = RowRegister(users, place) if place.rows.engine.needs_tenant else Register(users)
+        register = Register(users)  # one in a file is vouched for as a folder is
+        if place.rows.engine.needs_tenant:  # and of a database, the servers share what is trusted
+            trusts, note = (
+                (lambda name, identity: place.is_trusted),
+                lambda name, identity, trusted: place.trust(trusted),
+            )
+            register = Register(users, trusts, note)
         return _Ground(place.documents, register, place.made_as, made)
     if tenant is not None:
         raise BadArguments(f"{path}: a folder has no tenants", hint="Home.create makes a home in a folder")
-    register = Register(user_folder(env))
+    register = Register(users)
     if create and not _is_there(register, place_of(path), lambda: Path(path).exists()):
         make_home_folder(Path(path), for_owner=True)
         with closing(Folder(path)) as new, suppress(HomeError):
-            register.note(new.name, identity=new.identity, made=now, trusted=True)
-    folder = _opened(path, register)
+            register.note(new.name, identity=new.identity, made=world.clock(), trusted=True)
+    try:
+        folder = open_home_folder(path)
+    except NoSuchHome:
+        known = register.known(place_of(path))
+        if known and known.made:
+            raise NoSuchHome(
+                f"{path}: a home was made here on {known.made[:10]}, and it has vanished",
+                hint="is its disk mounted? restore it from a backup, or make a new one with anima init --again",
+            ) from None
+        raise
     return _Ground(folder, register, made_as(folder), lambda rules: FolderStore(folder, rules))
 
 
@@ -168,15 +183,7 @@ def _configured_layers(config: Config, ground: _Ground) -> Overlay | None:
     return Overlay(upper=base, lower=lower, routes=tuple((prefix, at or None) for prefix, at in found.items()))
 
 
-def _layers(
-    spec: Overlay,
-    env: Mapping[str, str],
-    ground: _Ground,
-    *,
-    tenant: str | None,
-    clock: Callable[[], datetime],
-    dice: random.Random,
-) -> tuple[Layers, str]:
+def _layers(spec: Overlay, world: World, ground: _Ground, tenant: str | None) -> tuple[Layers, str]:
     """What lies below, opened to be read; and the dialect of the home that both are."""
     own = ground.documents
     known = ground.register.known(own.name)
@@ -189,8 +196,7 @@ def _layers(
 
     def below(place: str | Path) -> Below:
         of = tenant if is_address(place) and str(place).startswith("postgres") else None
-        world: Any = {"clock": clock, "dice": dice, "env": env}
-        site = open_site(place, tenant=of, agent=None, settings=None, finish=False, is_below=True, **world)
+        site = open_site(place, world, tenant=of, is_below=True)
         dialects.append(site.layout.dialect)
         return Below(site.store, lambda: site.register.trusts(site.store.name, site.store.identity))
 
@@ -199,53 +205,11 @@ def _layers(
     return Layers({prefix: below(at) if at else None for prefix, at in routes.items()}), ground.made or dialects[0]
 
 
-class LayeredRegister(Register):
-    """The list of homes as two layers see it: they are trusted together."""
-
-    def __init__(self, own: Register, layers: Layers) -> None:
-        self.__dict__ |= own.__dict__
-        self._own, self._layers = own, layers
-
-    def trusts(self, root: str, identity: str) -> bool:
-        return self._own.trusts(root, identity) and all(below.is_trusted() for below in self._layers.all)
-
-    def note(self, root: str, *, identity: str, made: datetime | None = None, trusted: bool) -> None:
-        self._own.note(root, identity=identity, made=made, trusted=trusted)
-
-
 def given_place(path: str | Path | None, env: Mapping[str, str]) -> str | Path:
     """Where a home is: the place that was given, else the one DATABASE_URL names."""
     if place := path or env.get("DATABASE_URL"):
         return place
     raise BadArguments("no place of a home is given", hint="name a folder or a database, or set DATABASE_URL")
-
-
-class RowRegister(Register):
-    """The list of homes as a home in a database sees it: the servers share what is trusted, and the end of the chain is
-    noted in a table of its own."""
-
-    def __init__(self, where: Path, place: RowPlace) -> None:
-        super().__init__(where)
-        self._place = place
-
-    def trusts(self, root: str, identity: str) -> bool:
-        return self._place.is_trusted
-
-    def note(self, root: str, *, identity: str, made: datetime | None = None, trusted: bool) -> None:
-        self._place.trust(trusted)
-
-
-def _opened(path: str | Path, register: Register) -> Folder:
-    try:
-        return open_home_folder(path)
-    except NoSuchHome:
-        known = register.known(place_of(path))
-        if known and known.made:
-            raise NoSuchHome(
-                f"{path}: a home was made here on {known.made[:10]}, and it has vanished",
-                hint="is its disk mounted? restore it from a backup, or make a new one with anima init --again",
-            ) from None
-        raise
 
 
 def configured(store: Named, register: Register, env: Mapping[str, str], flags: Mapping[str, Any] | None) -> Config:
@@ -275,11 +239,10 @@ def _agent_home(config: Config, agent: str, store: Folder, made: str) -> Path | 
 
 def make_home(
     path: str | Path | None,
+    world: World,
     *,
-    env: Mapping[str, str],
     settings: Mapping[str, Any] | None,
     again: bool,
-    now: datetime,
     tenant: str | None = None,
     agent: str | None = None,
 ) -> bool:
@@ -291,20 +254,26 @@ def make_home(
     if isinstance(path, Overlay):
         hint = "Home.open(overlay(…), create=True): the first pages are the lower layer's"
         raise BadArguments("two layers are opened, not made", hint=hint)
+    env, now = world.env, world.clock()
     asked = configs.load(None, env=env, flags=settings, trusted=True)
     signs_of_life = {name.casefold() for name in NAMES} | {"memory", ".git", "daily", "notes", configs.FILE}
     if is_address(place := given_place(path, env)):
-        found = _in_database(str(place), env, tenant=tenant, agent=agent, create=True, again=again, now=now)
-        return _made_in(found, asked, signs_of_life, now)
+        from anima.store.rows.store import RowStore
+
+        found = _in_database(str(place), world, tenant=tenant, agent=agent, create=True, again=again)
+        lives = {name.casefold() for name in found.documents.names("")} & signs_of_life
+        brand_new = lives <= {configs.FILE}
+        if brand_new:
+            dialect = detected(found.documents, asked, found.made_as).dialect
+            rules = Rules(clock=lambda: now, author="", is_closed=lambda path: False)
+            RowStore(found, rules, shelf="").make(configs.FILE, _CONFIG_TEXT.format(dialect=dialect), dialect)
+        return brand_new
     register, path = Register(user_folder(env)), expanded(place)
     gone = not path.exists() or (path.is_dir() and not any(path.iterdir()))
     if not again:
         _is_there(register, place_of(path), lambda: not gone)
-    if (
-        not gone
-        and path.resolve().parent == Path("/")
-        and not signs_of_life & {each.name.casefold() for each in path.iterdir()}
-    ):
+    is_top = not gone and path.resolve().parent == Path("/")
+    if is_top and signs_of_life.isdisjoint(each.name.casefold() for each in path.iterdir()):
         raise Refused(
             f"{path}: this folder is the system's, and other things are in it; nothing was written",
             rule="system-folder",
@@ -344,23 +313,16 @@ def _is_there(register: Register, place: str, look: Callable[[], bool]) -> bool:
 
 
 def _in_database(
-    address: str,
-    env: Mapping[str, str],
-    *,
-    tenant: str | None,
-    agent: str | None,
-    create: bool,
-    again: bool,
-    now: datetime,
+    address: str, world: World, *, tenant: str | None, agent: str | None, create: bool, again: bool = False
 ) -> RowPlace:
     """A home's place in a database. One in a file that is made here is this user's, as a folder is."""
     from anima.store.rows import find_home
     from anima.store.rows.sqlite import name_in
 
-    same: Any = {"tenant": tenant, "agent": agent, "env": env}
+    same: Any = {"tenant": tenant, "agent": agent, "env": world.env}
     is_made = create and not address.startswith("postgres")
     found: list[RowPlace] = []
-    register = Register(user_folder(env))
+    register = Register(user_folder(world.env))
 
     def look() -> bool:
         with suppress(NoSuchHome):
@@ -372,17 +334,5 @@ def _in_database(
     place = find_home(address, create=create, **same)
     if is_made:
         with suppress(HomeError):
-            register.note(place.name, identity=place.identity, made=now, trusted=True)
+            register.note(place.name, identity=place.identity, made=world.clock(), trusted=True)
     return place
-
-
-def _made_in(place: RowPlace, asked: Config, signs_of_life: set[str], now: datetime) -> bool:
-    """Makes what a home in a database begins with; whether it is brand-new."""
-    from anima.store.rows.store import RowStore
-
-    is_new = not any(name.casefold() in signs_of_life - {configs.FILE} for name in place.documents.names(""))
-    dialect = detected(place.documents, asked, place.made_as).dialect
-    if is_new:
-        rules = Rules(clock=lambda: now, author="", is_closed=lambda path: False)
-        RowStore(place, rules, shelf="").make(configs.FILE, _CONFIG_TEXT.format(dialect=dialect), dialect)
-    return is_new

@@ -13,7 +13,7 @@ import hashlib
 import json
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import count
@@ -24,6 +24,7 @@ from anima.errors import Damaged, NewerFormat, refuse_newer
 from anima.model import UNTRUSTED, Origin, Remark
 
 FORMAT = 1
+_ELSEWHERE = "set ANIMA_CONFIG to a folder you can write"
 
 
 def folder(env: Mapping[str, str]) -> Path:
@@ -64,8 +65,7 @@ def use(env: Mapping[str, str], home: Path) -> None:
         temp.write_text(f"{home}\n", encoding="utf-8")
         temp.replace(file)
     except (OSError, ValueError) as error:
-        hint = "set ANIMA_CONFIG to a folder you can write"
-        raise Damaged(f"the home you use cannot be written down ({error})", hint=hint) from None
+        raise Damaged(f"the home you use cannot be written down ({error})", hint=_ELSEWHERE) from None
 
 
 def served(env: Mapping[str, str], root: str) -> Path:
@@ -75,14 +75,6 @@ def served(env: Mapping[str, str], root: str) -> Path:
 
 def _mark(text: str) -> str:
     return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()[:16]
-
-
-def is_broken(file: Path) -> bool:
-    """Whether a file of the user's configuration is there and holds no JSON object."""
-    try:
-        return _read(file, file.name) is None
-    except (OSError, NewerFormat):
-        return False
 
 
 def _read(file: Path, what: str) -> dict[str, Any] | None:
@@ -109,10 +101,16 @@ class Known:
 
 
 class Register:
-    """The list itself. Cheap to make; reads the file at each question, so that processes agree."""
+    """The list itself. Cheap to make; reads the file at each question, so that processes agree. `trusts` and `note` stand
+    in for its own where something else says what is trusted."""
 
-    def __init__(self, where: Path) -> None:
-        self.file = where / "homes.json"
+    def __init__(
+        self,
+        where: Path,
+        trusts: Callable[[str, str], bool] | None = None,
+        note: Callable[[str, str, bool], None] | None = None,
+    ) -> None:
+        self.file, self._trusts, self._note = where / "homes.json", trusts, note
 
     def known(self, root: str) -> Known | None:
         try:
@@ -141,42 +139,42 @@ class Register:
 
     def trusts(self, root: str, identity: str) -> bool:
         """Whether this very folder is trusted: another folder moved to the same path is not."""
+        if self._trusts is not None:
+            return self._trusts(root, identity)
         known = self.known(root)
         return known is not None and known.trusted and known.identity == identity
 
     def note(self, root: str, *, identity: str, made: datetime | None = None, trusted: bool) -> None:
         """Writes down a home. Raises Damaged when the list cannot be written, NewerFormat when a newer anima wrote it."""
-        try:
-            with _locked(self.file.with_name(".lock")):
-                homes = self._load()
-                if homes is None:
-                    self.file.replace(self.file.with_name("homes.json.damaged"))
-                    homes = {}
-                entry = homes.get(root)
-                homes[root] = {**(entry if isinstance(entry, dict) else {}), "trusted": trusted, "identity": identity}
-                if made is not None:
-                    homes[root]["made"] = made.isoformat()
-                _save(self.file, homes)
-        except OSError as error:
-            raise Damaged(
-                f"your list of homes cannot be read and written ({os.strerror(error.errno or 0)})",
-                hint="set ANIMA_CONFIG to a folder you can write",
-            ) from None
+        if self._note is not None:
+            self._note(root, identity, trusted)
+            return
+        with _locked(self.file.with_name(".lock"), "your list of homes cannot be read and written"):
+            homes = self._load()
+            if homes is None:
+                self.file.replace(self.file.with_name("homes.json.damaged"))
+                homes = {}
+            entry = homes.get(root)
+            homes[root] = {**(entry if isinstance(entry, dict) else {}), "trusted": trusted, "identity": identity}
+            if made is not None:
+                homes[root]["made"] = made.isoformat()
+            _save(self.file, homes)
 
     def _load(self) -> dict[str, Any] | None:
         return _read(self.file, "your list of homes")
 
 
 @contextmanager
-def _locked(lock: Path) -> Iterator[None]:
-    """The files beside a lock are ours alone inside; their folder is made. Raises OSError."""
-    lock.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    fd = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+def _locked(lock: Path, otherwise: str) -> Iterator[None]:
+    """The files beside a lock are ours alone inside; their folder is made. Raises Damaged with what is so `otherwise`."""
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(fd)
+        lock.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with open(os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600), "rb") as held:
+            fcntl.flock(held, fcntl.LOCK_EX)
+            yield
+    except OSError as error:
+        said = f"{otherwise} ({os.strerror(error.errno or 0)})"
+        raise Damaged(said, hint=_ELSEWHERE) from None
 
 
 def _save(file: Path, held: Mapping[str, Any]) -> None:
@@ -245,14 +243,10 @@ class ReadOutside:
         return _read(self._file, "what your agents have read (read.json)")
 
     def _change(self, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
-        try:
-            with _locked(self._file.with_name(".read.lock")):
-                if (held := self._load()) is None:
-                    raise Damaged("what was read cannot be told: read.json is damaged", hint="move it out of the way")
-                _save(self._file, change(held))
-        except OSError as error:
-            said = f"what was read cannot be kept ({os.strerror(error.errno or 0)})"
-            raise Damaged(said, hint="set ANIMA_CONFIG to a folder you can write") from None
+        with _locked(self._file.with_name(".read.lock"), "what was read cannot be kept"):
+            if (held := self._load()) is None:
+                raise Damaged("what was read cannot be told: read.json is damaged", hint="move it out of the way")
+            _save(self._file, change(held))
 
 
 class UserFiles:
@@ -263,12 +257,15 @@ class UserFiles:
         self._tokens = served(env, root) / "passes.json"
 
     def check(self) -> Iterator[Remark]:
-        if is_broken(self._register.file):
-            said = "Your list of homes cannot be read; no home counts as trusted."
-            yield Remark(name="user-file-broken", about=self._register.file.name, message=said)
-        if is_broken(self._tokens):
-            said = "The tokens of this home cannot be read; nobody can come in."
-            yield Remark(name="user-file-broken", about=self._tokens.name, message=said)
+        for file, said in (
+            (self._register.file, "Your list of homes cannot be read; no home counts as trusted."),
+            (self._tokens, "The tokens of this home cannot be read; nobody can come in."),
+        ):
+            held: object = {}
+            with suppress(OSError, NewerFormat):
+                held = _read(file, file.name)
+            if held is None:  # it is there and holds no JSON object
+                yield Remark(name="user-file-broken", about=file.name, message=said)
 
     def mend(self, found: Remark) -> str:
         file = self._tokens if found.about == self._tokens.name else self._register.file

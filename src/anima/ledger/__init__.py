@@ -473,7 +473,11 @@ class Ledger:
         parsed.
         """
         tip, wanted = self._catch_up(), _of_kinds(kinds)
-        for _, block in blocks(self._log, self._offset(after, tip), tip.full):
+        start = tip.full if after > 0 else 0
+        if after > 0:  # numbers are line numbers, so it is enough to count lines from the end
+            back = zip(range(tip.n + tip.bad - after), lines_back(self._log, tip.full), strict=False)
+            start -= sum(len(line) + 1 for _, line in back)
+        for _, block in blocks(self._log, start, tip.full):
             for line in block[:-1].decode("latin-1").split("\n"):
                 record = parse(line) if wanted(line) else None
                 if record is None or record.n <= after or (kinds and record.kind not in kinds):
@@ -504,15 +508,6 @@ class Ledger:
         elif first is not None and first.prev != tip.hash and not tip.bad:
             self._alarm = "somebody wrote to the ledger and broke its chain"
         return new
-
-    def _offset(self, after: int, tip: Tip) -> int:
-        """Where record `after` + 1 begins. Numbers are line numbers, so it is enough to count lines from the end."""
-        if after <= 0:
-            return 0
-        offset = tip.full
-        for _, line in zip(range(tip.n + tip.bad - after), lines_back(self._log, tip.full), strict=False):
-            offset -= len(line) + 1
-        return offset
 
 
 def _of_kinds(kinds: Collection[str]) -> Callable[[str], object]:

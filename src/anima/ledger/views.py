@@ -288,8 +288,10 @@ def renew(
                 found.setdefault(record.n, record)
     noted = [n for n, _ in anchors if n <= most]
     last = max([len(lines), *found, *noted], default=0)
-    first = found.get(1)
-    bodies = [_beginning(first, key, now)]
+    first, opening = found.get(1), {"format": FORMAT, "id": key.id[:16], "key": key.id}
+    bodies: list[tuple[str, str, Mapping[str, Any]]] = [(_stamp(now), "home", opening)]
+    if first is not None and first.kind == "home":
+        bodies = [(first.t, "home", {**opening, **first.fields, "format": FORMAT, "key": key.id})]
     for n in range(2, last + 1):
         known = found.get(n)
         bodies.append((known.t, known.kind, known.fields) if known else (bodies[-1][0], "gap", {}))
@@ -308,13 +310,6 @@ def renew(
         made.append(line)
         prev = record.hash
     return b"".join(made), len(found), lost
-
-
-def _beginning(first: Record | None, key: Key, now: datetime) -> tuple[str, str, Mapping[str, Any]]:
-    fields: dict[str, Any] = {"format": FORMAT, "id": key.id[:16]}
-    if first is not None and first.kind == "home":
-        return first.t, "home", {**fields, **first.fields, "format": FORMAT, "key": key.id}
-    return _stamp(now), "home", {**fields, "key": key.id}
 
 
 def _stamp(now: datetime) -> str:

@@ -3,7 +3,7 @@ calls of tools from outside, and entries that nobody reviewed.
 
 Promise: a Proposal holds the exact change, where it came from, what the scan saw and when it lapses. Every word of it is
 bound to its record in the ledger, so one that was swapped is neither shown nor approved; its diff is computed from its
-content, never kept. (A wish to forget keeps what was foreseen.) The same wish twice is one proposal. Whoever calls `keep`
+content, never kept. (A wish to forget keeps what was foreseen.) The same wish twice is one proposal. Whoever calls `ask`
 or `remove` holds the home lock. A call that waits is a proposal whose `changes` are never made; its yes stands in the ledger
 and comes from a terminal or the page, or from a button in the owner's own chat on a channel; whoever carries it out says so
 in the ledger first, so that it is never done twice, in whichever process and after any kill. What was added after outside
@@ -127,11 +127,11 @@ class Proposals:
 
     def of(self, session: str | None, now: datetime) -> list[Proposal]:
         """Those of one session that wait. What cannot be read is nobody's here; `anima doctor` tells of it."""
-        return [waiting for waiting in self._waiting(now, but=Damaged) if waiting.session == session]
+        return [waiting for waiting in self._waiting(now) if waiting.session == session]
 
     def before(self, wish: Change, layer: str, now: datetime) -> tuple[list[Proposal], bool]:
         """What waits of whoever asks, in every conversation of a layer's; and whether nothing more may."""
-        all_ = list(self._waiting(now, but=Damaged))
+        all_ = self._waiting(now)
         if layer:
             waits = [waiting for waiting in all_ if waiting.layer == layer]
             return waits, len(waits) >= MOST_PER_LAYER
@@ -140,14 +140,17 @@ class Proposals:
         theirs = sum((first.guest, first.scope) == own for first in firsts) if wish.guest else 0
         return waits, len(waits) >= MOST_PER_SESSION or theirs >= MOST_PER_GUEST
 
-    def _waiting(self, now: datetime, *, but: type[Damaged]) -> Iterator[Proposal]:
+    def _waiting(self, now: datetime, but: type[Damaged] = Damaged) -> list[Proposal]:
         """Those that wait, but for what stands in no other's way; `broken` names it."""
+        return [found for _, found in self._files(but) if found is not None and found.expires > now]
+
+    def _files(self, but: type[Damaged]) -> Iterator[tuple[str, Proposal | None]]:
+        """What lies here by its name; None for what is no proposal."""
         for name in self._state.names(PENDING):
             id, found = name.removesuffix(".json"), None
             with suppress(but):
                 found = self._load(id) if _ID.fullmatch(id) else None
-            if found is not None and found.expires > now:
-                yield found
+            yield name, found
 
     def get(self, proposal: str, now: datetime) -> Proposal:
         found = self._load(proposal) if _ID.fullmatch(proposal) else None
@@ -162,18 +165,9 @@ class Proposals:
     def ids(self) -> frozenset[str]:
         return frozenset(name.removesuffix(".json") for name in self._state.names(PENDING))
 
-    def broken(self, now: datetime) -> list[str]:
+    def broken(self) -> list[str]:
         """The files among the waiting changes that are none, or were altered."""
-        return [name for name in sorted(self._state.names(PENDING)) if not self._is_sound(name, now)]
-
-    def _is_sound(self, name: str, now: datetime) -> bool:
-        try:
-            self.get(name.removesuffix(".json"), now)
-        except Damaged:
-            return False
-        except NoSuchProposal as error:
-            return "lapsed" in str(error)
-        return name.endswith(".json")
+        return sorted(name for name, found in self._files(Damaged) if found is None or not name.endswith(".json"))
 
     def ask(
         self,
@@ -192,14 +186,10 @@ class Proposals:
         if twin is not None or is_full:
             return twin
         told |= {"id": "", "created": now, "expires": now + LIFETIME}
-        return self.keep(Proposal(changes=changes, content=content, asked=asked, **told))
-
-    def keep(self, proposal: Proposal) -> Proposal:
-        """Notes a proposal in the ledger and lets it wait; it has its id then."""
-        ledger, body = self._ledger(), _dump(proposal)
-        content = ledger.key.of(proposal.content)
-        record = ledger.add("proposal", {"content": content, "body": _seal(ledger.key, body), "rule": proposal.rule})
-        kept = replace(proposal, id=f"p{ledger.key.name_of(record.n)}")
+        proposal = Proposal(changes=changes, content=content, asked=asked, **told)
+        ledger = self._ledger()
+        noted = {"content": ledger.key.of(content), "body": _seal(ledger.key, _dump(proposal)), "rule": proposal.rule}
+        kept = replace(proposal, id=f"p{ledger.key.name_of(ledger.add('proposal', noted).n)}")
         self._state.put(f"{PENDING}/{kept.id}.json", json.dumps(_dump(kept), indent=1).encode())
         return kept
 
@@ -227,16 +217,13 @@ class Proposals:
             found = _parse(body)
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError, BadPath) as error:
             raise _Broken(f"proposal {proposal} cannot be read", hint=hint) from error
-        if found.id != proposal or not self._is_bound(found, body):
-            raise _Broken(f"proposal {proposal} was altered after it was made", hint=hint)
-        return found
-
-    def _is_bound(self, proposal: Proposal, body: Mapping[str, Any]) -> bool:
-        """Whether the ledger knows this very proposal."""
-        ledger, n = self._ledger(), self.number(proposal)
+        ledger = self._ledger()
+        n = ledger.key.number_of(proposal[1:])
         if n not in self._bound:
             self._bound |= {record.n: record.fields for record in ledger.records(n - 1, kinds=("proposal",))}
-        return self._bound.get(n, {}).get("body") == _seal(ledger.key, body)
+        if found.id != proposal or self._bound.get(n, {}).get("body") != _seal(ledger.key, body):
+            raise _Broken(f"proposal {proposal} was altered after it was made", hint=hint)
+        return found
 
 
 def _seal(key: Key, body: Mapping[str, Any]) -> str:
@@ -286,23 +273,14 @@ def _parse(raw: dict[str, Any]) -> Proposal:
     created, expires = datetime.fromisoformat(raw["created"]), datetime.fromisoformat(raw["expires"])
     if not changes or len(raw["bases"]) != len(changes) or created.tzinfo is None or expires.tzinfo is None:
         raise ValueError("a proposal has changes, a base for each, and times with a zone")
-    wishes = (raw.get(name) for name in ("forget", "call"))
-    forget, call = ({str(key): str(value) for key, value in w.items()} if w is not None else None for w in wishes)
-    bases = tuple(raw["bases"])
-    diff = call_shown(call) if call is not None else diff_of(changes, bases, whole=True)
-    return Proposal(
-        **{name: raw[name] for name in _PLAIN},
-        changes=changes,
-        created=created,
-        expires=expires,
-        findings=findings,
-        diff=diff if forget is None else str(raw["foreseen"]),
-        bases=bases,
-        forget=forget,
-        asked=str(raw.get("asked", "")),
-        layer=str(raw.get("layer", "")),
-        call=call,
-    )
+    made: dict[str, Any] = {name: str(raw.get(name, "")) for name in ("asked", "layer")}
+    for name in ("forget", "call"):
+        if raw.get(name) is not None:
+            made[name] = {str(key): str(value) for key, value in raw[name].items()}
+    made |= {name: raw[name] for name in _PLAIN} | {"bases": tuple(raw["bases"])}
+    diff = call_shown(made["call"]) if "call" in made else diff_of(changes, made["bases"], whole=True)
+    made["diff"] = str(raw["foreseen"]) if "forget" in made else diff
+    return Proposal(**made, changes=changes, created=created, expires=expires, findings=findings)
 
 
 # -- calls of tools from outside ----------------------------------------------------------------------------------------
@@ -433,21 +411,13 @@ def layer_folder(layer: str) -> str:
 
 def noted(change: Change, place: DocPath, now: datetime, origins: Iterable[Origin]) -> list[Noted]:
     """The entries of an addition that waits for the owner; each point of a list is one, to be kept or dropped by itself."""
-    return [
-        Noted(
-            id=name_of(change.path, change.section, text),
-            to=change.path,
-            text=text,
-            place=place,
-            section=change.section,
-            origins=frozenset(origins),
-            session=change.session,
-            guest=change.guest,
-            scope=change.scope,
-            time=now.isoformat(timespec="minutes"),
-        )
-        for text in _points(change.added or change.text)
-    ]
+    about = {name: getattr(change, name) for name in ("section", "session", "guest", "scope")}
+    about |= {"origins": frozenset(origins), "time": now.isoformat(timespec="minutes")}
+    return [_named(change.path, text, place=place, **about) for text in _points(change.added or change.text)]
+
+
+def _named(to: DocPath, text: str, *, section: str | None, **about: Any) -> Noted:
+    return Noted(id=name_of(to, section, text), to=to, text=text, section=section, **about)
 
 
 def _points(text: str) -> list[str]:
@@ -465,15 +435,8 @@ def _points(text: str) -> list[str]:
 
 def drawn(entry: Noted) -> str:
     """An entry as it stands in its document."""
-    about: dict[str, Any] = {
-        "to": entry.to.text,
-        "section": entry.section,
-        "from": sorted(entry.origins),
-        "session": entry.session,
-        "guest": entry.guest,
-        "scope": entry.scope,
-        "time": entry.time,
-    }
+    about: dict[str, Any] = {"to": entry.to.text, "section": entry.section, "from": sorted(entry.origins)}
+    about |= {name: getattr(entry, name) for name in ("session", "guest", "scope", "time")}
     said = json.dumps({name: value for name, value in about.items() if value}, ensure_ascii=True)
     said = said.replace("<", "\\u003c").replace(">", "\\u003e").replace("--", "\\u002d-")
     quoted = "".join(f"> {line}".rstrip() + "\n" for line in entry.text.rstrip("\n").split("\n"))
@@ -496,18 +459,15 @@ def _entry(place: DocPath, lines: list[str]) -> Noted | None:
         return None
     try:
         raw = json.loads(about[1])
-        to, section, text = DocPath.parse(raw["to"]), raw.get("section"), "\n".join(body) + "\n"
-        return Noted(
-            id=name_of(to, section, text),
-            to=to,
-            text=text,
-            section=section,
+        return _named(
+            DocPath.parse(raw["to"]),
+            "\n".join(body) + "\n",
+            place=place,
+            section=raw.get("section"),
             origins=frozenset(Origin(each) for each in raw.get("from", ())),
             session=raw.get("session"),
-            guest=str(raw.get("guest", "")),
             scope=Scope(raw["scope"]) if raw.get("scope") else None,
-            time=str(raw.get("time", "")),
-            place=place,
+            **{name: str(raw.get(name, "")) for name in ("guest", "time")},
         )
     except (ValueError, KeyError, TypeError, AttributeError, BadPath, RecursionError):
         return None

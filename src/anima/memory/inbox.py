@@ -19,13 +19,12 @@ from anima.errors import BadArguments, Damaged, HomeError, NoSuchProposal, Stale
 from anima.gate.rules import Situation, file_policy
 from anima.layout import Policy
 from anima.memory import UNREVIEWED, Noted, Proposal, without
-from anima.memory.verbs import apart, remembered
 from anima.memory.write import Writer, becoming
 from anima.model import Actor, Answer, Change, DocPath, Finding, Kind, Origin, Receipt, Severity, digest_of, fold
 from anima.site import Site
 from anima.text.diff import merge
 from anima.text.markdown import lines_of
-from anima.text.pages import opening_for
+from anima.text.pages import apart, opening_for, remembered
 
 if TYPE_CHECKING:
     from anima.config import Rule
@@ -62,7 +61,7 @@ class Inbox:
 
     def broken(self) -> list[str]:
         """The names of waiting changes that cannot be read, or were altered."""
-        names = self._kept.broken(self._clock()) if self._store.begun else []
+        names = self._kept.broken() if self._store.begun else []
         return [name.removesuffix(".json") for name in names]
 
     def ids(self) -> frozenset[str]:
@@ -107,9 +106,14 @@ class Inbox:
             if len(changes) != 1 or changes[0].kind not in (Kind.WRITE, Kind.APPEND):
                 raise BadArguments("only a proposal of one text can be edited before it is approved")
             changes = (replace(changes[0], text=text),)
-        both = [(c, b) for c, b in zip(changes, waiting.bases, strict=True) if not self._is_gone(waiting, c)]
-        changes = tuple(self._rebased(change, base) for change, base in both)
-        receipts = self._writer.submit(changes, situation=Situation(approver=approver), what="approve", of=proposal)
+        documents = self._store.documents
+        rebased = tuple(
+            self._rebased(change, base)
+            for change, base in zip(changes, waiting.bases, strict=True)
+            # the page of a first conversation may have gone already, by the agent's own hand or another yes
+            if not waiting.is_first or change.kind is not Kind.DELETE or documents.exists(change.path)
+        )
+        receipts = self._writer.submit(rebased, situation=Situation(approver=approver), what="approve", of=proposal)
         if all(receipt.status == "written" for receipt in receipts):
             self._take_off(proposal)
         return receipts
@@ -119,11 +123,6 @@ class Inbox:
         texts = (c.text for c in proposal.changes if self._layout.row_of(c.path).role == "identity")
         text = next(texts, None) if proposal.is_first else None
         return self._named_in(text) if text is not None else ""
-
-    def _is_gone(self, proposal: Proposal, change: Change) -> bool:
-        """Whether the page of a first conversation went already, by the agent's own hand or another yes."""
-        is_page = proposal.is_first and change.kind is Kind.DELETE
-        return is_page and not self._store.documents.exists(change.path)
 
     def approvable(self, proposal: str, *, approver: str) -> Proposal | None:
         """The waiting change, if the gate would take a yes from there; None where it would ask again or refuse, and for a
@@ -160,7 +159,11 @@ class Inbox:
 
     def noted(self, *, layer: str | None = None) -> tuple[ForReview, ...]:
         """Unreviewed entries, those that searches brought back most often first, then the newest."""
-        asked = self._recalls()
+        asked: Counter[str] = Counter()  # how often searches brought back which unreviewed lines, by their digests
+        for record in self._store.ledger.records(kinds=("recall",)) if self._store.begun else ():
+            for hit in record.fields.get("hits", ()):
+                if f"{UNREVIEWED}/" in str(hit.get("path")):
+                    asked.update(set(hit.get("lines", ())))
         key = self._store.key if self._store.begun else None
         found = []
         for number, entry in enumerate(self._writer.unreviewed.all(layer)):
@@ -180,15 +183,6 @@ class Inbox:
         said = f"it would go to a file of the kind {policy}, which is decided by itself"
         return (*found, Finding(kind="place", severity=Severity.WARN, start=0, end=0, line=1, shown="", message=said))
 
-    def _recalls(self) -> Counter[str]:
-        """How often searches brought back which unreviewed lines, by their digests."""
-        found: Counter[str] = Counter()
-        for record in self._store.ledger.records(kinds=("recall",)) if self._store.begun else ():
-            for hit in record.fields.get("hits", ()):
-                if f"{UNREVIEWED}/" in str(hit.get("path")):
-                    found.update(set(hit.get("lines", ())))
-        return found
-
     def keep(
         self, *names: str, approver: str = "python", text: str | None = None, layer: str | None = None
     ) -> tuple[Receipt, ...]:
@@ -204,18 +198,14 @@ class Inbox:
         for entries in groups.values():
             by: dict[str, Any] = {"session": entries[0].session, "scope": entries[0].scope, "taint": entries[0].origins}
             by |= {"actor": Actor.AGENT, "origin": Origin.AGENT}
-            changes = [becoming(path, now, then, **by) for path, now, then in self._kept_texts(entries, text)]
+            texts: dict[str, tuple[DocPath, str | None, str | None]] = {}  # path, text now, text then
+            for entry in entries:
+                path, other = entry.to, entry if text is None else replace(entry, text=text)
+                before, now = texts[path.key][1:] if path.key in texts else (self._writer.site.text_of(path),) * 2
+                texts[path.key] = (path, before, self._with(other, now))
+            changes = [becoming(*found, **by) for found in (*texts.values(), *self._without(entries))]
             receipts += self._writer.submit(changes, situation=Situation(approver=approver), what="keep")
         return tuple(receipts)
-
-    def _kept_texts(self, entries: Sequence[Noted], other: str | None) -> list[tuple[DocPath, str | None, str | None]]:
-        """(path, text now, text then) of every document that keeping these entries changes."""
-        texts: dict[str, tuple[DocPath, str | None, str | None]] = {}
-        for entry in entries:
-            path = entry.to
-            before, now = texts[path.key][1:] if path.key in texts else (self._writer.site.text_of(path),) * 2
-            texts[path.key] = (path, before, self._with(entry if other is None else replace(entry, text=other), now))
-        return [*texts.values(), *self._without(entries)]
 
     def _without(self, entries: Sequence[Noted]) -> Iterator[tuple[DocPath, str | None, str | None]]:
         for place in dict.fromkeys(entry.place for entry in entries):

@@ -88,7 +88,12 @@ class Past:
         spelt = self._spelt(DocPath.parse(path)) if path else None
         if other is not None:
             return history.diff(revision, other, spelt)
-        return history.diff(self._before(history, revision), revision, spelt)
+        line = history.log(limit=1_000_000)
+        place = next((n for n, found in enumerate(line) if found.id.startswith(revision)), None)
+        if place is None:
+            raise NoSuchRevision(f"history has no revision {revision}", hint="anima history lists them")
+        before = line[place + 1].id if place + 1 < len(line) else None
+        return history.diff(before, revision, spelt)
 
     def changes(self, *, session: str | None = None, limit: int | None = None) -> list[Done]:
         """Carried-out changes, newest first."""
@@ -108,27 +113,17 @@ class Past:
             raise BadArguments(f"{path} has {len(lines)} lines, and no line {line}")
         text = lines[line - 1].rstrip("\r\n")
         source = self.store.provenance.source(document.path, text) if self.store.begun else OWNERS
-        return Why(
-            path=document.path,
-            line=line,
-            text=text,
-            source=source,
-            sentence=source.sentence + self._weighed(source, text)
-            if text.strip()
-            else "nothing stands on it, so nobody is noted for it",
-            revision=self._revision_of(source.change),
-        )
-
-    def _weighed(self, source: Source, line: str) -> str:
-        """What spoke for a line that a dream wrote."""
-        if source.actor is not Actor.DREAMER:
-            return ""
-        digest, nights = self.store.key.line(line), self.store.ledger.records(kinds=("dreaming",))
-        told = [record.fields["figures"][digest] for record in nights if digest in record.fields.get("figures", {})]
-        if not told:
-            return ""
-        score, recalls, days = told[-1]
-        return f"; recalled {recalls} times on {days} days, score {score}"
+        said = source.sentence if text.strip() else "nothing stands on it, so nobody is noted for it"
+        if source.actor is Actor.DREAMER and text.strip():  # what spoke for it
+            digest, nights = self.store.key.line(text), self.store.ledger.records(kinds=("dreaming",))
+            told = [record.fields["figures"][digest] for record in nights if digest in record.fields.get("figures", {})]
+            for score, recalls, days in told[-1:]:
+                said += f"; recalled {recalls} times on {days} days, score {score}"
+        revision, history = None, self._history()
+        if source.change is not None and history is not None:
+            brought = (r.id for r in history.log(limit=2_000) if source.change in (r.batch or "").split())
+            revision = next(brought, None)
+        return Why(path=document.path, line=line, text=text, source=source, sentence=said, revision=revision)
 
     def sources(self, document: Document) -> Iterator[Source | None]:
         """Where each line of a document came from; None for one with nothing on it."""
@@ -159,11 +154,6 @@ class Past:
         """Tells a watcher of every write of this process, until what is returned is called."""
         self.writer.watchers.append(watcher)
         return lambda: self.writer.watchers.remove(watcher)
-
-    def _revision_of(self, change: str | None) -> str | None:
-        if change is None or (history := self._history()) is None:
-            return None
-        return next((r.id for r in history.log(limit=2_000) if change in (r.batch or "").split()), None)
 
     def audit(self) -> Verification:
         """Whether the ledger is whole: every record in its place, none altered, none cut off at the end."""
@@ -259,7 +249,12 @@ class Past:
         old = None if edit.base is None else self._image(intent, path, edit.base)
         is_new = held is not None and self.store.key.of(held) == edit.digest
         new = held if is_new else self._image(intent, path, edit.digest)
-        texts[path.key] = (path, now, _taken_back(path, old, new, held))
+        wanted = old
+        if held != new:  # the step old → new is taken out of what stands there now
+            wanted = merge(new, held, old) if held is not None and new is not None and old is not None else None
+            if wanted is None:
+                raise StaleWrite(path.text, theirs=held, ours=old)
+        texts[path.key] = (path, now, wanted)
 
     def _held(
         self, path: DocPath, texts: dict[str, tuple[DocPath, str | None, str | None]]
@@ -293,8 +288,12 @@ class Past:
         history = self._need_history()
         # Nearly always the revision that brought the change, or the one before it, has it. Asking for the revisions of one
         # document compares whole trees, which for a change of a thousand documents is a thousand times as much.
-        nearest = self._nearest(history, intent.id)
-        for revision in chain(nearest, (r.id for r in history.log(self._spelt(path), limit=100_000))):
+        head = history.head()
+        if self._looked_up[:2] != (head, intent.id):  # once for all documents of one change
+            line = history.log(limit=100_000)
+            place = next((n for n, found in enumerate(line) if intent.id in (found.batch or "").split()), len(line))
+            self._looked_up = (head, intent.id, tuple(found.id for found in line[place : place + 2]))
+        for revision in chain(self._looked_up[2], (r.id for r in history.log(self._spelt(path), limit=100_000))):
             text = self._shown(history, revision, path)
             if text is not None and self.store.key.of(text) == digest:
                 return text
@@ -302,15 +301,6 @@ class Past:
             f"history does not hold {path} as it was around change {intent.id}",
             hint="it was made while history was off",
         )
-
-    def _nearest(self, history: History, change: str) -> tuple[str, ...]:
-        """The revision that holds a change, and the one before it. Looked up once for all documents of one change."""
-        head = history.head()
-        if self._looked_up[:2] != (head, change):
-            line = history.log(limit=100_000)
-            place = next((n for n, found in enumerate(line) if change in (found.batch or "").split()), len(line))
-            self._looked_up = (head, change, tuple(found.id for found in line[place : place + 2]))
-        return self._looked_up[2]
 
     def restore(self, path: str | DocPath, *, at: str, base: str | None = None) -> Receipt:
         """Writes a document as it stood in a revision, or at the end of a day or moment. `base` is the digest of what it
@@ -362,17 +352,7 @@ class Past:
             raise NoSuchRevision(f"there is no history: {why or 'it is switched off'}", hint="anima doctor says more")
         return history
 
-    def _before(self, history: History, revision: str) -> str | None:
-        """The revision before one."""
-        line = history.log(limit=1_000_000)
-        place = next((n for n, found in enumerate(line) if found.id.startswith(revision)), None)
-        if place is None:
-            raise NoSuchRevision(f"history has no revision {revision}", hint="anima history lists them")
-        return line[place + 1].id if place + 1 < len(line) else None
-
-    def _shown(self, history: History, revision: str | None, path: DocPath) -> str | None:
-        if revision is None:
-            return None
+    def _shown(self, history: History, revision: str, path: DocPath) -> str | None:
         data = history.show(revision, self._spelt(path))
         return None if data is None else data.decode("utf-8", "replace")
 
@@ -395,18 +375,6 @@ def last_run(lines: Sequence[str], wanted: Sequence[str]) -> int | None:
     text, run = ("\n".join(["", *reversed(each), ""]) for each in (lines, wanted))
     found = text.find(run) if wanted else -1
     return len(lines) - text.count("\n", 0, found) - len(wanted) if found >= 0 else None
-
-
-def _taken_back(path: DocPath, old: str | None, new: str | None, now: str | None) -> str | None:
-    """What a document becomes when the step old → new is taken out of what stands there now."""
-    if now == new:
-        return old
-    if now is None or new is None or old is None:
-        raise StaleWrite(path.text, theirs=now, ours=old)
-    merged = merge(new, now, old)
-    if merged is None:
-        raise StaleWrite(path.text, theirs=now, ours=old)
-    return merged
 
 
 def _moment(at: str) -> datetime:

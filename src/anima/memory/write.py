@@ -3,14 +3,14 @@
 Change → scan → gate → (note: an entry in unreviewed/; ask: a Proposal waits) → home lock → compare with `base` → intent
 in the ledger → files → done → unlock → history → Receipt. Promise: no step is left out for anybody; several changes in one batch are all or
 nothing; a stale `base` raises StaleWrite with both versions; appends to a log never conflict.
-Not here: what a verb wants to write (home, sessions), the owner's yes (inbox), looking back (past).
+Not here: what a verb wants to write (text.pages, sessions), the owner's yes (inbox), looking back (past).
 """
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
@@ -20,7 +20,7 @@ from anima.errors import BadArguments, BadText, HomeError, Refused
 from anima.gate import judge
 from anima.gate.rules import GatePolicy, Situation, file_policy, said, untrusted
 from anima.gate.scan import scan_text
-from anima.layout import Policy, layer_at
+from anima.layout import Policy, layer_at, starter
 from anima.memory import (
     FIRST,
     MOST_NOTED,
@@ -57,6 +57,7 @@ from anima.store import Batch
 from anima.text import bullet_text
 from anima.text.diff import diff_of
 from anima.text.markdown import heading_of, lines_of
+from anima.text.pages import log_heading, log_line, opening_for, remembered, replaced, twin_of
 from anima.text.toml import edited
 
 STAMP = re.compile(r"\[\d{1,2}:\d{2}\]\s+")  # of a line in a day's log
@@ -108,12 +109,21 @@ class Writer:
             return self._proposed(changes, judged, situation)
         if judged.verdict.answer is Answer.NOTE:
             return self._noted(changes, judged, situation.layer)
-        if situation.unseen:
-            return self._unseen(changes, judged, situation, what)
-        receipts = self.carry_out(
-            changes, judged.verdict, judged.findings, what=what, of=of, approver=situation.approver
-        )
-        self._wanted_again(changes, bases, situation)
+        if (
+            situation.unseen
+        ):  # written, or put before the owner where what stands there does not let it: neither is told
+            try:
+                self.carry_out(changes, judged, what=what)
+            except HomeError:
+                self._proposed(changes, judged, situation)
+            told = judged._replace(verdict=said(Answer.ASK, "unseen"))
+            return tuple(_receipt(change, "pending", told) for change in changes)
+        receipts = self.carry_out(changes, judged, what=what, of=of, approver=situation.approver)
+        for change, base in zip(changes, bases, strict=True) if self.forgotten else ():
+            is_owners = change.actor is Actor.OWNER and change.session is None
+            if (is_owners or situation.approver) and (added := "".join(line for _, line in _added(base, change))):
+                with self.store.lock():  # what the owner writes themselves, or says yes to, is forgotten no longer
+                    self.forgotten.take_off(added)
         return receipts
 
     def _standing(self, change: Change, situation: Situation) -> str | None:
@@ -125,27 +135,6 @@ class Writer:
                 raise
             return None
 
-    def _unseen(
-        self, changes: tuple[Change, ...], judged: Judged, situation: Situation, what: str
-    ) -> tuple[Receipt, ...]:
-        """Written; or put before the owner, where what stands there does not let it. The one who asks is told neither."""
-        try:
-            self.carry_out(changes, judged.verdict, judged.findings, what=what)
-        except HomeError:
-            self._proposed(changes, judged, situation)
-        told = judged._replace(verdict=said(Answer.ASK, "unseen"))
-        return tuple(_receipt(change, "pending", told) for change in changes)
-
-    def _wanted_again(self, changes: Sequence[Change], bases: Sequence[str | None], situation: Situation) -> None:
-        """What the owner writes themselves, or says yes to, is forgotten no longer."""
-        if not self.forgotten:
-            return
-        for change, base in zip(changes, bases, strict=True):
-            owners_own = change.actor is Actor.OWNER and change.session is None
-            if (owners_own or situation.approver) and (added := "".join(line for _, line in _added(base, change))):
-                with self.store.lock():
-                    self.forgotten.take_off(added)
-
     def configure(self, key: str, value: str | float | bool | Sequence[str] | None) -> Receipt:
         """Changes one thing in anima.toml, for the owner alone: no tool reaches this. The new text is read as an opening would
         read it before it is written, and then holds. Raises BadConfig."""
@@ -156,10 +145,49 @@ class Writer:
         flags = {key: held.value(key) for key, source in held.sources.items() if source == "flag"}
         config = load(new, env=site.env, flags=flags, trusted=True, own=site.register.owners_file(OWN_FILE))
         wish = owners(path, Kind.WRITE, new, base=digest_of(text))
-        [receipt] = self.carry_out((wish,), said(Answer.ALLOW, "owner"), (), what="settings")
+        [receipt] = self.carry_out((wish,), Judged(said(Answer.ALLOW, "owner"), ()), what="settings")
         site.adopt(config)
         self.policy = GatePolicy.of(config.gate, site.layout.dialect)
         return receipt
+
+    # -- the owner's verbs ----------------------------------------------------------------------------------------------
+
+    def remember(self, fact: str, *, section: str | None, reason: str) -> Receipt:
+        """One line more in the curated memory, unless it says so already."""
+        path = DocPath.parse(self.layout.curated)
+        text = self.site.text_of(path)
+        if twin := twin_of(text or "", fact):
+            told = f"{path} line {twin.line} says so already: {twin.text}"
+            return Receipt(status="refused", path=path, rule="duplicate", reason=told)
+        page = remembered(text or "", fact, section=section)
+        change = owners(path, Kind.WRITE, page.text, base=digest_of(text), reason=reason)
+        return self.submit([replace(change, under=page.section)])[0]
+
+    def note(self, content: str, *, reason: str) -> Receipt:
+        now = self.site.now()
+        path = self.layout.daily_path(now.date())
+        before = opening_for(self.site.text_of(path) or "")
+        change = owners(path, Kind.APPEND, before + log_line(content, now), reason=reason)
+        return self.submit([replace(change, opening=log_heading(now))], what="note")[0]
+
+    def edit(self, path: DocPath, old: str, new: str, *, every: bool, reason: str) -> Receipt:
+        document = self.store.documents.read(path)
+        text = replaced(document.text, old, new, every=every, path=document.path.text)
+        return self.submit([owners(document.path, Kind.WRITE, text, base=document.digest, reason=reason)])[0]
+
+    def seed(self, *, name: str, emoji: str | None, bootstrap: bool) -> tuple[str, ...]:
+        wanted = []
+        for file, text in starter.texts(name, emoji).items():
+            role = "runbook" if file == starter.RUNBOOK else file.partition(".")[0].casefold()
+            if (file == starter.BOOTSTRAP and not bootstrap) or not self.layout.has(role):
+                continue
+            path = DocPath.parse(self.layout.row(role).path)
+            if self.store.documents.actual(path) is None:
+                wanted.append(owners(path, Kind.WRITE, text, base="", reason="templates of a new home"))
+        if wanted:
+            self.submit(wanted, what="seed")
+        self.store.documents.make_folder(self.layout.daily)
+        return tuple(change.path.text for change in wanted)
 
     def propose(self, changes: Sequence[Change], *, rule: str, reason: str) -> tuple[Receipt, ...]:
         """Puts a batch before the owner, whatever the gate would allow; what it denies is refused all the same."""
@@ -185,8 +213,7 @@ class Writer:
             own = (
                 *scan_added(base, change, before=before),
                 *self._named(change, situation),
-                *self._recognised(base, change, situation),
-                *self._copied(base, change, situation),
+                *self._known(base, change, situation),
                 *self._carried(base, change),
             )
             found += own
@@ -219,28 +246,23 @@ class Writer:
         is_more = change.to and file_policy(change.to, self.layout.row_of(change.to)) is not Policy.MEMORY
         return scan_added(None, replace(change, kind=Kind.WRITE, text=base)) if base and is_more else ()
 
-    def _recognised(self, base: str | None, change: Change, situation: Situation) -> list[Finding]:
-        """What of a change was forgotten before. The owner's own hand is not asked."""
-        if not self.forgotten or change.kind in (Kind.DELETE, Kind.MOVE):
-            return []
-        if change.actor in (Actor.OWNER, Actor.IMPORTER) and change.session is None:
-            return []
-        if change.actor is Actor.AGENT and (change.scope is not Scope.MAIN or situation.layer):
-            return []  # whoever does not see all learns nothing of it; `_noted` leaves it out
-        added = _added(base, change)
-        hits = sorted(self.forgotten.hits("".join(line for _, line in added)))
-        return [_at("forgotten", Severity.DANGER, added[n][0], "the owner had this forgotten") for n in hits]
-
-    def _copied(self, base: str | None, change: Change, situation: Situation) -> list[Finding]:
-        """What of a clean session's change is a copy of something in its own layer that nobody reviewed yet."""
-        is_clean = change.actor is Actor.AGENT and change.scope is Scope.MAIN and not untrusted(change)
-        is_clean = is_clean and not situation.approver and change.origin is not Origin.OWNER
-        if not is_clean or change.kind in (Kind.DELETE, Kind.MOVE):
-            return []
-        added = _added(base, change)
+    def _known(self, base: str | None, change: Change, situation: Situation) -> Iterator[Finding]:
+        """What of a change was forgotten before, which the owner's own hand is not asked; and what of a clean session's is a
+        copy of something in its own layer that nobody reviewed yet."""
+        if change.kind in (Kind.DELETE, Kind.MOVE):
+            return
+        is_agents, is_main = change.actor is Actor.AGENT, change.scope is Scope.MAIN
+        is_owners = change.actor in (Actor.OWNER, Actor.IMPORTER) and change.session is None
+        is_clean = is_agents and is_main and not untrusted(change) and change.origin is not Origin.OWNER
+        # Whoever does not see all learns nothing of what was forgotten; `_noted` leaves it out.
+        is_told = not is_owners and not (is_agents and (not is_main or situation.layer))
+        added = _added(base, change) if is_told or is_clean else []
+        text = "".join(line for _, line in added)
+        for n in sorted(self.forgotten.hits(text)) if is_told else ():
+            yield _at("forgotten", Severity.DANGER, added[n][0], "the owner had this forgotten")
         layer = layer_folder(situation.layer)
-        hits = sorted(self.unreviewed.recognised("".join(line for _, line in added), layer))
-        return [_at("unreviewed", Severity.NOTE, added[n][0], "nobody reviewed this yet") for n in hits]
+        for n in sorted(self.unreviewed.recognised(text, layer)) if is_clean and not situation.approver else ():
+            yield _at("unreviewed", Severity.NOTE, added[n][0], "nobody reviewed this yet")
 
     def _noted(self, changes: Sequence[Change], judged: Judged, layer: str) -> tuple[Receipt, ...]:
         """Writes additions down where the owner reviews them; what waits there already is noted once."""
@@ -255,35 +277,24 @@ class Writer:
             new = {id: entry for id, entry in new.items() if not self.forgotten.holds(entry[0].text)}
         first = changes[0]
         own = {entry.id for entry in waiting if entry.session == first.session} | found.keys()
-        theirs = {
-            e.id for e in waiting if first.guest and (e.guest, e.scope) == (first.guest, first.scope)
-        } | found.keys()
-        if (
-            len(waiting) + len(found) > MOST_NOTED
-            or len(own) > MOST_NOTED_OF_SESSION
-            or len(theirs) > MOST_NOTED_OF_GUEST
-        ):
-            return self._full(changes, judged, "too much waits for the owner already")
+        guest = (first.guest, first.scope) if first.guest else None
+        theirs = {entry.id for entry in waiting if (entry.guest, entry.scope) == guest} | found.keys()
+        is_full = len(own) > MOST_NOTED_OF_SESSION or len(theirs) > MOST_NOTED_OF_GUEST
+        if is_full or len(waiting) + len(found) > MOST_NOTED:
+            return self._refused(changes, judged, full="too much waits for the owner already")
         if new:
-            whole = replace(
-                next(iter(new.values()))[1],
-                path=place,
-                kind=Kind.APPEND,
-                text="".join(drawn(entry) for entry, _ in new.values()),
-                opening=f"# Unreviewed {now.date().isoformat()}\n\n",
-                base=None,
-                to=None,
-                added="",
-                section=None,
-                under=None,
-            )
+            bare = replace(next(iter(new.values()))[1], base=None, to=None, added="", section=None, under=None)
+            text = "".join(drawn(entry) for entry, _ in new.values())
+            opening = f"# Unreviewed {now.date().isoformat()}\n\n"
+            whole = replace(bare, path=place, kind=Kind.APPEND, text=text, opening=opening)
             away = [
-                replace(whole, path=old, kind=Kind.MOVE, text="", opening="", to=to)
+                replace(bare, path=old, kind=Kind.MOVE, text="", opening="", to=to)
                 for old, to in self.unreviewed.unseen(layer_folder(layer), now.date())
             ]
-            to_write = replace(judged.verdict, answer=Answer.ALLOW)  # what the gate lets happen is that it is noted
+            # What the gate lets happen is that it is noted.
+            allowed = judged._replace(verdict=replace(judged.verdict, answer=Answer.ALLOW))
             try:
-                self.carry_out((whole, *away), to_write, judged.findings, what="note")
+                self.carry_out((whole, *away), allowed, what="note")
             except HomeError:  # what stands there does not let it; who notes does not see that, and the owner is asked
                 self._proposed(tuple(changes), judged, Situation(submitted=whole.text))
         return tuple(
@@ -291,11 +302,10 @@ class Writer:
             for change, each in zip(changes, entries, strict=True)
         )
 
-    def _full(self, changes: Sequence[Change], judged: Judged, why: str) -> tuple[Receipt, ...]:
-        full = Verdict(answer=Answer.DENY, rule="too-many-pending", reason=why)
-        return self._refused(changes, judged._replace(verdict=full))
-
-    def _refused(self, changes: Sequence[Change], judged: Judged) -> tuple[Receipt, ...]:
+    def _refused(self, changes: Sequence[Change], judged: Judged, *, full: str = "") -> tuple[Receipt, ...]:
+        """What the gate denies, or for which there is no room any more."""
+        if full:
+            judged = judged._replace(verdict=Verdict(answer=Answer.DENY, rule="too-many-pending", reason=full))
         first, rule = changes[0], judged.verdict.rule
         fields = {"path": first.path.text, "rule": rule, "actor": str(first.actor), "session": first.session}
         self.store.append("deny", {k: v for k, v in fields.items() if v is not None}, sync=False)
@@ -311,8 +321,8 @@ class Writer:
         with self.store.lock():
             before = self.proposals.before(changes[0], situation.layer, now)
             card = next((p for p in before[0] if p.is_first), None)
-            if is_first := self._is_of_first_talk(changes, situation, card):
-                changes, bases = self._carded(changes[0], bases[0], card)
+            if is_first := self._carded(changes, bases, situation, card):
+                changes, bases = is_first
                 found = (*card.findings, *judged.findings) if card else judged.findings
                 judged = Judged(said(Answer.ASK, FIRST), tuple(dict.fromkeys(found)))
             # Whoever does not see the document is told by the words of their wish, not by what would become of it.
@@ -331,7 +341,8 @@ class Writer:
                 layer=situation.layer,
             )
             if proposal is None:
-                return self._full(changes, judged, "enough changes of whoever asks wait for the owner already")
+                full = "enough changes of whoever asks wait for the owner already"
+                return self._refused(changes, judged, full=full)
             if is_first and card and card.id != proposal.id:
                 self.proposals.remove(card.id)  # the new one holds all of it
         return tuple(_receipt(change, "pending", judged, proposal=proposal.id) for change in wanted)
@@ -344,31 +355,26 @@ class Writer:
         texts = (c.text for p in waits if p.is_first for c in p.changes if c.path.key == path.key)
         return next(texts, None)
 
-    def _is_of_first_talk(self, changes: Sequence[Change], situation: Situation, card: Proposal | None) -> bool:
-        """Whether a wish is part of what a blank home's agent and owner agree on; it waits as one card with the rest."""
+    def _carded(
+        self, changes: Sequence[Change], bases: Sequence[str | None], situation: Situation, card: Proposal | None
+    ) -> tuple[tuple[Change, ...], tuple[str | None, ...]] | None:
+        """The changes of the card with one more, and what they were wished against, where a wish is part of what a blank home's
+        agent and owner agree on. With who the agent is agreed on, the conversation is over, and its page goes with the
+        same yes."""
         change = changes[0]
         is_whole = len(changes) == 1 and change.kind is Kind.WRITE and situation.submitted is None
         if not is_whole or change.scope is not Scope.MAIN or self.layout.row_of(change.path).role not in WHO:
-            return False
-        return card is not None or self._ritual() is not None
-
-    def _ritual(self) -> DocPath | None:
-        """The page of the first conversation, as long as it is there."""
-        path = DocPath.parse(self.layout.row("bootstrap").path) if self.layout.has("bootstrap") else None
-        return path if path and self.store.documents.exists(path) else None
-
-    def _carded(
-        self, change: Change, base: str | None, card: Proposal | None
-    ) -> tuple[tuple[Change, ...], tuple[str | None, ...]]:
-        """The changes of the card with one more, and what they were wished against. With who the agent is agreed on, the
-        conversation is over, and its page goes with the same yes."""
+            return None
+        page = DocPath.parse(self.layout.row("bootstrap").path) if self.layout.has("bootstrap") else None
+        is_there = page is not None and self.store.documents.exists(page)
+        if card is None and not is_there:
+            return None
         held = {c.path.key: (c, b) for c, b in zip(card.changes, card.bases, strict=True)} if card else {}
-        held[change.path.key] = (change, base)
-        ritual = self._ritual()
-        if ritual and any(self.layout.row_of(each.path).role == "identity" for each, _ in held.values()):
-            text = self.site.text_of(ritual)
-            gone = replace(change, path=ritual, kind=Kind.DELETE, text="", base=digest_of(text or ""), reason="")
-            held[ritual.key] = (gone, text)
+        held[change.path.key] = (change, bases[0])
+        if page and is_there and any(self.layout.row_of(each.path).role == "identity" for each, _ in held.values()):
+            text = self.site.text_of(page)
+            gone = replace(change, path=page, kind=Kind.DELETE, text="", base=digest_of(text or ""), reason="")
+            held[page.key] = (gone, text)
         order = sorted(held.values(), key=lambda each: (*WHO, "bootstrap").index(self.layout.row_of(each[0].path).role))
         return tuple(each for each, _ in order), tuple(text for _, text in order)
 
@@ -377,8 +383,7 @@ class Writer:
     def carry_out(
         self,
         changes: tuple[Change, ...],
-        verdict: Verdict,
-        findings: tuple[Finding, ...],
+        judged: Judged,
         *,
         what: str,
         of: str | None = None,
@@ -387,10 +392,9 @@ class Writer:
         """Writes an allowed batch, all or nothing. Raises StaleWrite or Damaged with nothing changed."""
         # Only the owner's own clean session writes words of its own into history, unless the owner saw them.
         changes = tuple(c if approver or _may_give_reasons(c) else replace(c, reason="") for c in changes)
-        words = "" if findings else next(filter(None, (self._words(c, approver) for c in changes)), "")
-        batch = Batch(changes=changes, verdict=verdict, what=what, of=of, approver=approver, words=words)
+        words = "" if judged.findings else next(filter(None, (self._words(c, approver) for c in changes)), "")
+        batch = Batch(changes=changes, verdict=judged.verdict, what=what, of=of, approver=approver, words=words)
         written = self.store.write(batch)
-        judged = Judged(verdict, findings)
         if written.repeated:
             return tuple(_receipt(change, "written", judged, proposal=of) for change in changes)
         paths = tuple({path.key: path for c in changes for path in (c.path, c.to) if path}.values())
@@ -511,6 +515,3 @@ def becoming(path: DocPath, now: str | None, wanted: str | None, **by: Any) -> C
     """The change that makes of what stands there now what is wanted, None for nothing: the owner's, unless `by` says whose."""
     kind = Kind.DELETE if wanted is None else Kind.WRITE
     return replace(owners(path, kind, wanted or "", base=digest_of(now)), **by)
-
-
-__all__ = ["OWNER_AT_HAND", "Writer", "becoming", "owners", "scan_added"]

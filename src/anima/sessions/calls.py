@@ -18,11 +18,10 @@ from anima.gate.rules import is_danger, is_secret
 from anima.layout import Policy, Sight, folder_of, layer_at, skill_line
 from anima.memory import layer_folder
 from anima.memory.past import Past
-from anima.memory.verbs import as_bullet, log_heading, log_line, remembered, replaced, replaced_in, twin_of
 from anima.model import Answer, Change, DocPath, Document, Kind, Origin, Receipt, Scope, digest_of, fold
 from anima.sessions.hand import Hand, found_in, quoted, told
 from anima.text.markdown import View, front_matter, lines_of
-from anima.text.pages import filled
+from anima.text.pages import as_bullet, filled, log_heading, log_line, remembered, replaced, replaced_in, twin_of
 
 if TYPE_CHECKING:
     from anima.search.rank import SearchAnswer

@@ -17,13 +17,13 @@ from datetime import datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Literal
 
-from anima.memory.verbs import log_heading, log_line
 from anima.model import Complete, DocPath, Kind, Receipt, Scope
 from anima.sessions.hand import WORTH, Hand, quotable, quoted, told, without_blocks
 from anima.sessions.replay import Turn, time_of
 from anima.text import bullet_text
 from anima.text.dates import day_in_name
 from anima.text.markdown import defuse_tags, lines_of
+from anima.text.pages import log_heading, log_line
 from anima.text.phrases import said_in, words_of
 
 if TYPE_CHECKING:

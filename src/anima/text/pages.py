@@ -1,11 +1,13 @@
-"""Pages of memory: the section that a line belongs to, and the page with the line there; and bank pages, read.
+"""Pages of memory: the section that a line belongs to, and the page with the line there; what is remembered, noted and
+edited, as a page holds it; and bank pages, read.
 
 Promise: the one rule for everything that is added to memory, by whomever: the section that was named (made when there is
 none), else the one whose heading and lines it is most like (`places`), else `## Notes`. Only who names a heading that is
 shared, private or dreamed gets under it. The same page and line give the same place; no model is asked, and what is read of
 a page is bounded. Of a bank page: the blocks that reflection keeps in it, whose lines can be blanked without moving others,
 the entities that a text names, and what held on a date: a line holds from its first day to the day before its last, where
-its successor begins.
+its successor begins. A line that a page says already, in the same or nearly the same words, is found with its place; an edit
+looks for its text in what the listener sees and nowhere else, and only the span that is asked for changes.
 Not here: who may (gate), the write (memory), what is retained and how bank pages are made (dream.pages).
 """
 
@@ -16,21 +18,23 @@ import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime
 from typing import NamedTuple
 
-from anima.errors import BadPath
+from anima.errors import BadArguments, BadPath
 from anima.model import DocPath
 from anima.text import bullet_text
 from anima.text.markdown import (
     BOM,
     Section,
+    View,
     add_last,
     add_section,
     add_to,
     all_sections,
     bullet_of,
     comment_after,
+    ended,
     fence_after,
     heading_of,
     lines_of,
@@ -255,3 +259,152 @@ def _fact(line: str, path: str, number: int) -> Fact:
 def plain(text: str) -> str:
     kept = "".join(c for c in unicodedata.normalize("NFKD", text.casefold()) if not unicodedata.combining(c))
     return " ".join(kept.split())
+
+
+# -- what verbs write into pages -----------------------------------------------------------------------------------------
+
+_SMALL = frozenset(
+    """a an the and or of to in on at for with is are was be been it its this that his her their my your our as by from
+    el la los las un una de del que en y o es con por para su sus lo der die das ein eine und oder ist mit von im le les des
+    du une et est pour sur il elle""".split()
+)
+_NEGATIONS = frozenset(
+    "not no never nor without nicht kein keine nie ohne sin nunca ni jamás ne pas jamais sans".split()
+)
+_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
+_NEAR = 0.9
+MOST_FACT = 4_000  # characters; whoever has more to say has a document
+
+
+class SaidAlready(NamedTuple):
+    """A line that says the same already."""
+
+    line: int
+    text: str
+
+
+def remembered(text: str, fact: str, *, section: str | None) -> Landed:
+    """MEMORY.md with one more bullet, where it belongs, and the heading it stands under."""
+    return placed(text, as_bullet(fact), section=section)
+
+
+def apart(text: str, added: str) -> str:
+    """The text with lines added at its end, under a heading of their own where the last section is a marked one."""
+    return ended(text) + opening_for(text) + added
+
+
+def as_bullet(fact: str) -> str:
+    """A fact as one bullet; more lines hang below it, indented."""
+    lines = [line.rstrip() for line in fact.strip().splitlines() if line.strip()]
+    if not lines:
+        raise BadArguments("there is nothing to remember")
+    if len(fact) > MOST_FACT:
+        raise BadArguments(
+            f"a fact has at most {MOST_FACT:,} characters, and this has {len(fact):,}; nothing was written",
+            hint="write a long text as a document of its own, such as notes/gauge.md, and remember where it is",
+        )
+    return "\n".join([f"- {_without_point(lines[0])}", *(f"  {line.strip()}" for line in lines[1:])])
+
+
+def _without_point(line: str) -> str:
+    """A line without the sign of a list, unless it is a number, which may be part of what it says."""
+    bullet = bullet_of(line)
+    return bullet_text(line) if bullet and bullet.is_point and bullet.text else line.strip()
+
+
+def twin_of(text: str, fact: str) -> SaidAlready | None:
+    """The first line of a text that says this fact in the same, or nearly the same, words."""
+    wanted = _plain(fact)
+    if not wanted:
+        return None
+    words = _words(fact)
+    for number, line in enumerate(lines_of(text), start=1):
+        shown = without_tail(bullet_text(line))
+        if not shown or shown.startswith(("#", "<!--")):
+            continue
+        if _plain(shown) == wanted or near(words, _words(shown)):
+            return SaidAlready(number, shown)
+    return None
+
+
+def near(one: frozenset[str], other: frozenset[str]) -> bool:
+    """Whether two sets of words say the same: all but a tenth shared, with the same numbers and negations."""
+    if len(one) < 3 or len(other) < 3:
+        return False
+    differing = one ^ other
+    if any(word in _NEGATIONS or any(c.isdigit() for c in word) for word in differing):
+        return False
+    return len(one & other) / len(one | other) >= _NEAR
+
+
+def _plain(text: str) -> str:
+    return " ".join(_WORD.findall(unicodedata.normalize("NFKC", text).casefold()))
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(_plain(text).split()) - _SMALL
+
+
+def log_line(content: str, now: datetime) -> str:
+    """A note as a line of the day's log: `- [14:30] …`; further lines hang below it."""
+    lines = [line.rstrip() for line in content.strip().splitlines() if line.strip()]
+    if not lines:
+        raise BadArguments("there is nothing to note")
+    return "\n".join([f"- [{now:%H:%M}] {_without_point(lines[0])}", *(f"  {line}" for line in lines[1:])]) + "\n"
+
+
+def log_heading(now: datetime) -> str:
+    return f"# {now:%Y-%m-%d}\n\n"
+
+
+def replaced(text: str, old: str, new: str, *, every: bool, path: str) -> str:
+    """The text with one string for another. Raises BadArguments when it is not there, or there more than once."""
+    if not old:
+        raise BadArguments("old_string is empty; say which text to replace")
+    count = text.count(old)
+    if count == 0 and "\r\n" in text and "\r\n" not in old:
+        old, new = old.replace("\n", "\r\n"), new.replace("\n", "\r\n")
+        count = text.count(old)
+    if count == 0:
+        raise BadArguments(f"{path}: the text to replace is not there; read the document and copy it exactly")
+    if count > 1 and not every:
+        lines = [str(n) for n, line in enumerate(lines_of(text), start=1) if old.split("\n")[0] in line][:8]
+        raise BadArguments(
+            f"{path}: the text to replace stands {count} times (lines {', '.join(lines)}); give more of it, or replace_all"
+        )
+    return text.replace(old, new)
+
+
+def replaced_in(text: str, part: View, old: str, new: str, *, every: bool, path: str) -> str:
+    """The whole text with one string for another in what this listener sees of it.
+
+    What is hidden stays where it is, and whatever is wrong gets one answer, so that trying tells nothing about it.
+    """
+    if not old:
+        raise BadArguments("old_string is empty; say which text to replace")
+    if "\r\n" in part.text and "\r\n" not in old and old not in part.text:
+        old, new = old.replace("\n", "\r\n"), new.replace("\n", "\r\n")
+    found = [match.start() for match in re.finditer(re.escape(old), part.text)]
+    if not found or (len(found) > 1 and not every):
+        raise BadArguments(
+            f"{path}: the text to replace must stand there exactly once, or be replaced with replace_all; "
+            "read the document and copy it exactly"
+        )
+    return "".join(_pieces(text, part, found, old, new))
+
+
+def _pieces(text: str, part: View, found: list[int], old: str, new: str) -> Iterator[str]:
+    """The new text, piece by piece: what is hidden as it is, and each part that is seen without the old string."""
+    edits = iter([*found, len(part.text)])
+    at, seen, done = next(edits), 0, 0  # the next match, where this part begins in the view, how far the view is done
+    for (start, end), before in zip(part.spans, [0, *(end for _, end in part.spans)], strict=False):
+        yield text[before:start]
+        piece, limit = "", seen + end - start
+        while at < limit:
+            piece += part.text[max(done, seen) : at] + new
+            done, at = at + len(old), next(edits)
+        piece += part.text[max(done, seen) : limit]
+        # What is hidden begins on a line of its own, and goes on doing so: else it might no longer be hidden.
+        yield piece + (newline_of(text) if end < len(text) and piece and not piece.endswith(("\n", "\r")) else "")
+        seen = limit
+    yield text[part.spans[-1][1] :]

@@ -10,13 +10,11 @@ from __future__ import annotations
 
 import json
 import os
-import random
 import re
 import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
-from datetime import datetime
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
@@ -34,7 +32,7 @@ from anima.memory.forgotten import ForgottenList
 from anima.model import Checked, Deed, DocPath, Level, Remark, Scope, is_address
 from anima.search.current import sqlite_tables
 from anima.search.tables import CheckedIndex
-from anima.site import Site, laid_out, rules_for
+from anima.site import Site, World, laid_out, rules_for
 from anima.store import Store
 from anima.store.check import (
     LOCKS,
@@ -135,7 +133,7 @@ class _SmallFiles:
     def check(self) -> Iterator[Remark]:
         upper = upper_of(self._store)  # of a folder the ledger as it lies: looking mends nothing
         ledger = cache(lambda: still_ledger(upper) if isinstance(upper, FolderStore) else upper.ledger)
-        for name in Proposals(self._store.state, ledger).broken(self._site.clock()):
+        for name in Proposals(self._store.state, ledger).broken():
             said = f"The waiting change {name} cannot be read, or was altered."
             yield Remark(name="proposal-broken", about=path_of_state(f"{PENDING}/{name}"), message=said)
         if not ForgottenList(self._store.state, lambda: Key(bytes(32))).is_sound():
@@ -173,16 +171,14 @@ class Doctor:
         self,
         path: str | Path,
         rooms: CheckedRooms,
+        world: World,
         *,
-        clock: Callable[[], datetime],
-        dice: random.Random,
-        env: Mapping[str, str],
         settings: Mapping[str, Any] | None = None,
         progress: Progress = lambda _: None,
     ) -> None:
-        self._path, self._rooms, self._clock, self._dice, self._env = path, rooms, clock, dice, env
+        self._path, self._rooms, self._world = path, rooms, world
         self._settings, self._progress = settings, progress
-        self._register = Register(user_folder(env))
+        self._register = Register(user_folder(world.env))
 
     def look(self) -> list[Remark]:
         """Everything there is to say, damage first. Raises NoSuchHome where none ever was, and nothing else."""
@@ -273,15 +269,14 @@ class Doctor:
             yield site, wrong
 
     def _site(self) -> Site:
-        world: dict[str, Any] = {"clock": self._clock, "dice": self._dice, "env": self._env}
-        return self._rooms.opens(self._path, agent=None, settings=self._settings, finish=False, **world)
+        return self._rooms.opens(self._path, self._world, settings=self._settings)
 
     def _bare(self, folder: Folder) -> Site:
         """A site without configuration, for what needs none."""
-        layout, config = laid_out("anima", Config()), Config()
-        rules = rules_for(layout, config, folder, self._register, clock=self._clock, agent="main")
+        layout, config, (clock, dice, env) = laid_out("anima", Config()), Config(), self._world
+        rules = rules_for(layout, config, folder, self._register, clock=clock, agent="main")
         store = FolderStore(folder, rules)
-        return Site(store, layout, config, self._clock, self._dice, "main", "", self._env, self._register)
+        return Site(store, layout, config, clock, dice, "main", "", env, self._register)
 
     def _gone(self) -> Remark | None:
         """Where no home can be at all."""
