@@ -93,19 +93,13 @@ class Prompt:
 class _Block:
     """A piece with its wrapping, while room is being given out."""
 
-    __slots__ = ("body", "drawn", "head", "line", "piece", "stable", "tail", "text", "title", "whole", "wrapping")
+    __slots__ = ("body", "head", "line", "piece", "stable", "tail", "text", "title", "whole", "wrapping")
 
     def __init__(self, piece: Piece, text: str, *, title: str, head: str, tail: str, whole: bool) -> None:
         self.piece, self.text, self.title, self.head, self.tail, self.whole = piece, text, title, head, tail, whole
         self.wrapping, self.stable = len(head) + len(tail), piece.row.stable
-        self.body, self.drawn = "", False
+        self.body = ""  # what is drawn of it
         self.line: Line | None = None
-
-
-@dataclass(slots=True)
-class _Room:
-    left: int
-    join: int
 
 
 def compose(
@@ -124,8 +118,15 @@ def compose(
     if drawing.heading.startswith("<") and drawing.heading != _XML:
         paths = tuple(_title(piece) for piece in pieces if piece.row.form == "additional")  # these are tags, too
         drawing = replace(drawing, frame=(*drawing.frame, *paths))
-    drawn = (piece for piece in pieces if piece.row.form != "fixed" or _has_place(piece.row, drawing, order))
-    blocks = [_wrapped(piece, drawing) for piece in drawn]
+    fixed = None if order != "seed" or not drawing.seed_order else frozenset(drawing.seed_order)
+
+    def has_place(row: Row) -> bool:
+        """Whether a fixed text belongs into this drawing: tags need no other borders, and a seed has only its own."""
+        if drawing.heading == _XML and "\n" not in row.text and row.text.startswith(("#", "<")):
+            return False
+        return fixed is None or row.role in fixed
+
+    blocks = [_wrapped(piece, drawing) for piece in pieces if piece.row.form != "fixed" or has_place(piece.row)]
     if order != "seed":
         blocks.sort(key=lambda block: not block.stable)
     else:
@@ -155,13 +156,6 @@ def compose(
 # -- order and wrapping -------------------------------------------------------------------------------------------------
 
 
-def _has_place(row: Row, layout: Layout, order: str) -> bool:
-    """Whether a fixed text belongs into this drawing: tags need no other borders, and a seed has only its own."""
-    if layout.heading == _XML and "\n" not in row.text and row.text.startswith(("#", "<")):
-        return False
-    return order != "seed" or not layout.seed_order or row.role in layout.seed_order
-
-
 def _wrapped(piece: Piece, layout: Layout) -> _Block:
     row, text = piece.row, piece.text
     if row.form == "fixed" or not text:
@@ -171,8 +165,10 @@ def _wrapped(piece: Piece, layout: Layout) -> _Block:
     text = text.removeprefix(BOM)
     if "\r" in text:
         text = text.replace("\r\n", "\n")
-    trimmed = text.strip("\n").rstrip()
-    shown = _straight(trimmed) if row.data else trimmed
+    shown = trimmed = text.strip("\n").rstrip()
+    signs = _PLAIN_BREAKS if trimmed.isascii() else _PLAIN_BREAKS + "\x85\u2028\u2029"
+    if row.data and any(map(trimmed.__contains__, signs)):  # what else a reader may take for a line's end becomes one
+        shown = "\n".join(trimmed.splitlines())
     whole = piece.whole and shown is trimmed and text.startswith(trimmed[:1])  # line numbers are those of the file
     return _Block(piece, shown, title=title, head=head, tail=tail, whole=whole)
 
@@ -198,6 +194,7 @@ def _wrapping(piece: Piece, layout: Layout, title: str) -> tuple[str, str]:
 
 
 _XML = '<{title} path="{path}">'
+_PLAIN_BREAKS = "\r\v\f\x1c\x1d\x1e"
 
 
 def xml_drawing(layout: Layout) -> Layout:
@@ -221,15 +218,6 @@ def _guard(pattern: str, title: str) -> re.Pattern[str]:
     return re.compile(rf"\n{own}(?=(?:{pattern})$)", re.MULTILINE | re.IGNORECASE)
 
 
-def _straight(text: str) -> str:
-    """The text with line feeds alone between its lines: what else a reader may take for a line end becomes one."""
-    signs = _PLAIN_BREAKS if text.isascii() else _PLAIN_BREAKS + "\x85\u2028\u2029"
-    return "\n".join(text.splitlines()) if any(map(text.__contains__, signs)) else text
-
-
-_PLAIN_BREAKS = "\r\v\f\x1c\x1d\x1e"
-
-
 def defuse(text: str, layout: Layout, title: str = "") -> str:
     """Straight data that can neither close its frame nor pass for the border of another block than that of this title."""
     if layout.guard:
@@ -248,42 +236,34 @@ def _safe(text: str, block: _Block, layout: Layout) -> str:
 
 
 def _give_room(blocks: list[_Block], layout: Layout, limits: Limits) -> None:
-    """Fits every block. Stable blocks are served first and never feel what the volatile ones are."""
-    room = _Room(left=limits.total, join=len(layout.join))
-    fixed = [block for block in blocks if block.piece.row.form == "fixed"]
-    cost = sum(len(block.text) + room.join for block in fixed)
-    room.left = room.left - cost if cost <= room.left else 0
+    """Fits every block. Stable blocks are served first and never feel what the volatile ones are. Where a cut keeps the
+    beginning, each leaves room for the marks of those after it, so that none vanishes without one."""
+    join, fixed = len(layout.join), [block for block in blocks if block.piece.row.form == "fixed"]
+    cost = sum(len(block.text) + join for block in fixed)
     for block in fixed if cost <= limits.total else ():  # all or none: half a frame is worse than none
-        block.body, block.drawn = block.text, True
-    others = [block for block in blocks if block.piece.row.form != "fixed"]
-    reserve = min(_CLOCK_RESERVE, limits.total // 8)
-    room.left -= reserve
-    _fit_all([block for block in others if block.stable], room, layout, lambda block: limits.file)
-    room.left += reserve
+        block.body = block.text
 
     def turn(block: _Block) -> int:
         """Whose turn it is among the volatile: the clock first; memory last where it gets what the others leave."""
         is_last = layout.cut == "memory-notice" and block.piece.row.role == "memory"
         return 0 if block.piece.row.form == "runtime" else 2 if is_last else 1
 
+    others = [block for block in blocks if block.piece.row.form != "fixed"]
     volatile = sorted((block for block in others if not block.stable), key=turn)
-    _fit_all(volatile, room, layout, lambda block: _cap(block, blocks, layout, limits))
-
-
-def _fit_all(blocks: list[_Block], room: _Room, layout: Layout, cap: Callable[[_Block], int]) -> None:
-    """Fits blocks in turn. Where a cut keeps the beginning, each leaves room for the marks of those after it, so that
-    none vanishes without one."""
-    floors = [
-        block.wrapping + room.join + min(len(block.text), len(layout.cut_mark))
-        if layout.cut == "head" and block.text and not block.piece.problem
-        else 0
-        for block in blocks
-    ]
-    for number, block in enumerate(blocks, 1):
-        kept = min(sum(floors[number:]), max(0, room.left))
-        room.left -= kept
-        _fit(block, room, layout, cap(block))
-        room.left += kept
+    reserve = min(_CLOCK_RESERVE, limits.total // 8)
+    left = (limits.total - cost if cost <= limits.total else 0) - reserve
+    for side, returned in (([block for block in others if block.stable], reserve), (volatile, 0)):
+        floors = [
+            block.wrapping + join + min(len(block.text), len(layout.cut_mark))
+            if layout.cut == "head" and block.text and not block.piece.problem
+            else 0
+            for block in side
+        ]
+        for number, block in enumerate(side, 1):
+            kept = min(sum(floors[number:]), max(0, left))
+            cap = limits.file if block.stable else _cap(block, blocks, layout, limits)
+            left = _fit(block, left - kept, join, layout, cap) + kept
+        left += returned
 
 
 def _cap(block: _Block, blocks: list[_Block], layout: Layout, limits: Limits) -> int:
@@ -292,40 +272,31 @@ def _cap(block: _Block, blocks: list[_Block], layout: Layout, limits: Limits) ->
         return limits.file
     if layout.cut != "memory-notice":
         return min(limits.file, limits.memory)
-    others = sum(len(b.body) + b.wrapping for b in blocks if b.drawn and b is not block)
+    others = sum(len(b.body) + b.wrapping for b in blocks if b.body and b is not block)
     return min(limits.file, max(len(layout.cut_mark), limits.memory - others))
 
 
-def _fit(block: _Block, room: _Room, layout: Layout, cap: int) -> None:
+def _fit(block: _Block, left: int, join: int, layout: Layout, cap: int) -> int:
+    """Gives one block what it gets of the room that is left; what is left then."""
     piece, text = block.piece, block.text
     if not text:
         block.line = _line(piece, piece.problem or "empty", 0, piece.reason or "there is nothing in it")
-        return
-    have = min(cap, room.left - room.join - block.wrapping)
+        return left
+    have = min(cap, left - join - block.wrapping)
     body = _safe(text, block, layout) if len(text) <= have else ""
     if body and len(body) <= have:
         status, reason = piece.problem or "shown", piece.reason
     elif piece.problem:
         body, status, reason = "", piece.problem, piece.reason
     else:
-        body = _cut_safe(block, have, layout)
+        body, room, whole = "", have, replace(piece, text=text, whole=block.whole)
+        while have > 0 and len(body := _safe(cut(whole, room, layout), block, layout)) > have:
+            room -= len(body) - have  # to defuse it may have lengthened it
         whose = "one file" if have == cap else "the whole prompt"
         why = f"over the budget of {whose}" if body else f"no room for it in the budget of {whose}"
         status, reason = ("cut" if body else "dropped"), "; ".join(filter(None, [why, piece.reason]))
-    if body:
-        block.body, block.drawn = body, True
-        room.left -= len(body) + block.wrapping + room.join
-    block.line = _line(piece, status, len(body), reason)
-
-
-def _cut_safe(block: _Block, have: int, layout: Layout) -> str:
-    """The block's text cut so that it fits once it is defused, which may lengthen it."""
-    if have <= 0:
-        return ""
-    piece, room = replace(block.piece, text=block.text, whole=block.whole), have
-    while len(body := _safe(cut(piece, room, layout), block, layout)) > have:
-        room -= len(body) - have
-    return body
+    block.body, block.line = body, _line(piece, status, len(body), reason)
+    return left - (len(body) + block.wrapping + join if body else 0)
 
 
 def _line(piece: Piece, status: Status, shown: int, reason: str) -> Line:
@@ -379,7 +350,7 @@ def _border_back(text: str, at: int) -> int:
 
 
 def _drawn(blocks: list[_Block], join: str) -> str:
-    return join.join(block.head + block.body + block.tail for block in blocks if block.drawn)
+    return join.join(block.head + block.body + block.tail for block in blocks if block.body)
 
 
 # -- privacy, which runs last -------------------------------------------------------------------------------------------
@@ -457,7 +428,8 @@ class Privacy:
             self._kept[wide] = list(self._secrets(wide=wide))
         document = self._document(place.text) if place else None
         texts = [text] if document is None or document.text is text else [text, document.text]
-        others = [secret for secret in self._kept[wide] if not (place and secret.is_file(place))]
+        own = place.key if place else ""
+        others = [secret for secret in self._kept[wide] if secret.path is None or secret.path.key != own]
         return any(tells(text, others, whole=not wide) for text in texts)
 
     def _secrets(self, *, wide: bool) -> Iterator[Secret]:
@@ -499,9 +471,6 @@ class Secret:
     text: str
     path: DocPath | None = None
 
-    def is_file(self, place: DocPath) -> bool:
-        return self.path is not None and self.path.key == place.key
-
 
 def tells(text: str, secrets: Sequence[Secret], *, whole: bool) -> bool:
     """Whether a text is a copy of one of these, or (unless `whole`) holds one of them among other things."""
@@ -511,7 +480,8 @@ def tells(text: str, secrets: Sequence[Secret], *, whole: bool) -> bool:
     for secret in secrets:
         first = _opening(secret.text)
         alike = first.startswith(opening) or opening.startswith(first)
-        if not alike and (whole or _first_line(secret.text) not in lines):
+        said = (flat(line[0]) for line in _LINES.finditer(secret.text) if line[0].strip())
+        if not alike and (whole or next(said, "") not in lines):
             continue  # a quick answer for nearly all of them
         words, kept = words or flat(text), flat(secret.text)
         if kept and (kept == words or (not whole and len(kept) >= _PASSAGE and kept in words)):
@@ -528,7 +498,3 @@ def _opening(text: str) -> str:
     """The first three words: what two copies share, however their blanks and line ends differ."""
     words = flat(text[:400]).split(" ")
     return " ".join(words[:3] if len(text) <= 400 else words[:-1][:3])
-
-
-def _first_line(text: str) -> str:
-    return next((flat(line[0]) for line in _LINES.finditer(text) if line[0].strip()), "")

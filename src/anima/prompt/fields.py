@@ -11,12 +11,12 @@ Not here: files, which of several sources gives a field (identity), filling one 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
-from anima.errors import BadArguments, BadText, HomeError, printable
+from anima.errors import BadArguments, BadText, printable
 from anima.text.markdown import BOM, bullet_of, fence_after, front_matter, front_matter_end, heading_of
 
 FIELDS = ("name", "creature", "vibe", "theme", "emoji", "avatar")
@@ -287,30 +287,22 @@ def subagent_of(path: str, text: str) -> Subagent:
         raise BadText(path, "a sub-agent's name is up to 40 letters, digits, hyphens and underscores")
     if not isinstance(about, str) or not about.strip() or len(about) > _ABOUT:
         raise BadText(path, f"its front matter needs a description of at most {_ABOUT:,} characters")
-    model = matter.get("model")
+    model, tools, mode = matter.get("model"), matter.get("tools"), matter.get("workspace")
+    tools = [name.strip() for name in tools.split(",")] if isinstance(tools, str) else tools
+    if tools is not None and not (isinstance(tools, list) and all(isinstance(name, str) for name in tools)):
+        raise BadText(path, "tools is a list of names")
+    mode = (mode.get("mode") if isinstance(mode, Mapping) else mode) or "isolated"
+    if mode not in ("isolated", "shared"):
+        raise BadText(path, "workspace is isolated or shared")
     return Subagent(
         id=id,
         path=path,
         about=" ".join(about.split()),
         model="" if model in (None, "inherit") else str(model),
-        tools=_tools(path, matter.get("tools")),
-        isolated=_mode(path, matter.get("workspace")) == "isolated",
+        tools=None if tools is None else tuple(filter(None, tools)),
+        isolated=mode == "isolated",
         **_limits(path, matter),
     )
-
-
-def _tools(path: str, raw: Any) -> tuple[str, ...] | None:
-    names = [name.strip() for name in raw.split(",")] if isinstance(raw, str) else raw
-    if names is None or (isinstance(names, list) and all(isinstance(name, str) for name in names)):
-        return None if names is None else tuple(filter(None, names))
-    raise BadText(path, "tools is a list of names")
-
-
-def _mode(path: str, raw: Any) -> str:
-    mode = (raw.get("mode") if isinstance(raw, Mapping) else raw) or "isolated"
-    if mode not in ("isolated", "shared"):
-        raise BadText(path, "workspace is isolated or shared")
-    return str(mode)
 
 
 def _limits(path: str, matter: Mapping[str, Any]) -> dict[str, int]:
@@ -323,24 +315,3 @@ def _limits(path: str, matter: Mapping[str, Any]) -> dict[str, int]:
         if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= _LIMITS[name]:
             raise BadText(path, f"{name} is a whole number from 1 to {_LIMITS[name]:,}")
     return dict(given)
-
-
-def declared(
-    names: Callable[[str], Sequence[str]], text_of: Callable[[str], str]
-) -> tuple[dict[str, Subagent], list[str]]:
-    """The sub-agents of a home by their ids, and what is said of pages that are none. Of two with one id the first counts."""
-    found, wrong = dict[str, Subagent](), list[str]()
-    for folder in FOLDERS:
-        for name in names(folder):
-            if not name.casefold().endswith(".md") or name.startswith(("_", ".")):
-                continue
-            path = f"{folder}/{name}"
-            try:
-                page = subagent_of(path, text_of(path))
-            except HomeError as error:
-                wrong.append(f"sub-agent left out: {error}")
-                continue
-            if page.id in found:
-                wrong.append(f"sub-agent left out: {path}: {found[page.id].path} has this name already")
-            found.setdefault(page.id, page)
-    return found, wrong

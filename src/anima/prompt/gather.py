@@ -21,7 +21,7 @@ from anima.errors import BadPath, BadText, Damaged, HomeError, NoSuchDocument, p
 from anima.layout import Listener, Row, how_to_own, is_unreviewed, layer_at, skill_line
 from anima.model import Actor, DocPath, Document, Runtime, Scope, Severity, fold
 from anima.prompt import Hook, Limits, Piece, Privacy, Prompt, compose
-from anima.prompt.fields import Subagent, declared, render
+from anima.prompt.fields import FOLDERS, Subagent, render, subagent_of
 from anima.prompt.identity import AgentIdentity, decide, not_worn
 from anima.site import Site
 from anima.text import may_hide
@@ -60,9 +60,8 @@ class Prompts:
             total=config.prompt.total_chars or layout.total_chars,
             memory=None if tokens is None else tokens * 4,
         )
-        self.has_alternate = (
-            identity.rule.chance > 0 or identity.rule.at is not None
-        )  # whether another soul is ever worn
+        # Whether another soul is ever worn.
+        self.has_alternate = identity.rule.chance > 0 or identity.rule.at is not None
         # The table without the row that calls one file a soul: what another row keeps from a listener stays kept.
         self.table = replace(layout, others=tuple(row for row in layout.others if row.role != "alternate-soul"))
         # By path: a version, the document that it was of, and whether that may be marked.
@@ -90,13 +89,23 @@ class Prompts:
         return held[2] if held is not None and held[1] is document else may_be_marked(document.text)
 
     def subagents(self) -> tuple[dict[str, Subagent], list[str]]:
-        """The sub-agents of this home by their ids, and what is wrong with pages that are none."""
-        documents = self.site.store.documents
-
-        def names(folder: str) -> Sequence[str]:
-            return documents.names(documents.actual(DocPath.parse(folder)) or folder)
-
-        return declared(names, lambda path: documents.read(DocPath.parse(path)).text)
+        """The sub-agents of this home by their ids, and what is said of pages that are none. Of two with one id the first
+        counts."""
+        documents, found, wrong = self.site.store.documents, dict[str, Subagent](), list[str]()
+        for folder in FOLDERS:
+            for name in documents.names(documents.actual(DocPath.parse(folder)) or folder):
+                if not name.casefold().endswith(".md") or name.startswith(("_", ".")):
+                    continue
+                path = f"{folder}/{name}"
+                try:
+                    page = subagent_of(path, documents.read(DocPath.parse(path)).text)
+                except HomeError as error:
+                    wrong.append(f"sub-agent left out: {error}")
+                    continue
+                if page.id in found:
+                    wrong.append(f"sub-agent left out: {path}: {found[page.id].path} has this name already")
+                found.setdefault(page.id, page)
+        return found, wrong
 
     def prompt(self, listener: Listener, *, runtime: Runtime, for_owner: bool = True) -> Prompt:
         """The prompt for a listener, from what stands in the store now.
@@ -152,8 +161,15 @@ class _Gathering:
     def pieces(self, runtime: Runtime) -> Iterator[Piece]:
         """Every row of the table as this listener may see it."""
         for row in self._layout.rows:
-            if row.form in ("text", "identity"):
-                yield self._file(row)
+            if row.role == "soul" and row.form == "text":
+                yield self._soul(row)
+            elif row.form in ("text", "identity"):
+                piece = self._document(row, self._listener.path_of(row), self._listener.shows(row))
+                if row.form == "identity" and not piece.problem:
+                    line = render(piece.text, row.fields)
+                    empty = "" if line else "no field of it is filled in"
+                    piece = replace(piece, text=line, reason=piece.reason or empty)
+                yield piece
             elif row.form == "daily":
                 yield from self._daily(row)
             elif row.form == "additional":
@@ -166,7 +182,10 @@ class _Gathering:
             elif row.form == "skills":
                 yield from self._catalogue(row, "skills", self._skills())
             elif row.form == "subagents":
-                yield from self._catalogue(row, "subagents", self._subagents())
+                pages, wrong = self._prompts.subagents()
+                self.notes += wrong
+                told = ((page.path, f"- {page.id}: {page.about}") for page in pages.values())
+                yield from self._catalogue(row, "subagents", told)
             elif row.form == "fixed":
                 yield Piece(row=row, path="", text=row.text)
             elif row.form == "extra":
@@ -197,15 +216,6 @@ class _Gathering:
             self._read[path] = self._prompts.document(path)
         return self._read[path]
 
-    def _file(self, row: Row) -> Piece:
-        if row.role == "soul":
-            return self._soul(row)
-        piece = self._document(row, self._listener.path_of(row), self._listener.shows(row))
-        if row.form == "identity" and not piece.problem:
-            line = render(piece.text, row.fields)
-            return replace(piece, text=line, reason=piece.reason or ("" if line else "no field of it is filled in"))
-        return piece
-
     def _document(self, row: Row, path: str, visible: bool) -> Piece:
         """A file as this listener sees it: whole, in part, hidden, missing or unreadable."""
         try:
@@ -224,9 +234,7 @@ class _Gathering:
             reasons.append(f"{part.hidden} private section{'s' if part.hidden > 1 else ''} kept back")
         text = seen = part.text.rstrip() if len(part.text) >= _LARGE else part.text  # once, and not at every look
         most, in_sight = 2 * self._prompts.limits.file, text
-        if (
-            row.form != "identity" and len(text) > 2 * most
-        ):  # a prompt can only show its two ends; a field may stand anywhere
+        if row.form != "identity" and len(text) > 2 * most:  # only its two ends are shown; a field may stand anywhere
             in_sight = f"{(bare := text.strip())[:most]}\n{bare[-most:]}"
         odd = bool(hidden(in_sight))
         if self._is_begun and (odd or suspicious(in_sight)):
@@ -313,21 +321,19 @@ class _Gathering:
         visible, path = self._listener.scope in row.scopes, row.path
         if visible and self._prompts.has_alternate:
             decision = decide(self._prompts.identity.rule, self._now, self._prompts.site.dice)
-            path = self._worn(path, decision.file) if decision.worn else path
+            wish = decision.file
+            if decision.worn and not self.privacy.may_place(DocPath.parse(wish)):
+                self.notes.append(f"{wish} should be worn, but it is kept from this listener; {path} is worn instead.")
+            elif decision.worn:
+                own, other = self._document_or_none(path), self._document_or_none(wish)
+                why_not = not_worn(wish, own.text if own else None, other.text if other else None)
+                self.notes += filter(None, [why_not])
+                self.privacy.alternate = not why_not
+                path = path if why_not else wish
         piece = self._document(row, path, visible)
         if not piece.problem:
             self.persona = path
         return piece
-
-    def _worn(self, path: str, wish: str) -> str:
-        if not self.privacy.may_place(DocPath.parse(wish)):
-            self.notes.append(f"{wish} should be worn, but it is kept from this listener; {path} is worn instead.")
-            return path
-        own, other = self._document_or_none(path), self._document_or_none(wish)
-        why_not = not_worn(wish, own.text if own else None, other.text if other else None)
-        self.notes += filter(None, [why_not])
-        self.privacy.alternate = not why_not
-        return path if why_not else wish
 
     def _additional(self, row: Row, number: int) -> Piece:
         asked = self._config.prompt.additional[number]
@@ -389,11 +395,6 @@ class _Gathering:
         if lines:
             text = "\n".join(lines)
             yield _revealed(Piece(row=row, path=f"{self._spelt(folder) or folder}/", text=text, chars_raw=len(text)))
-
-    def _subagents(self) -> Iterator[tuple[str, str]]:
-        found, wrong = self._prompts.subagents()
-        self.notes += wrong
-        yield from ((page.path, f"- {page.id}: {page.about}") for page in found.values())
 
     def _skills(self) -> Iterator[tuple[str, str]]:
         folder = self._spelt("skills")

@@ -65,7 +65,14 @@ class AgentIdentity:
 
     def avatar(self) -> Avatar:
         """The avatar that is shown, or the reason why there is none. Never an absolute path."""
-        return first_avatar(self.resolved().avatars, size_of=self._size_of)
+        documents = self._site.store.documents
+
+        def size_of(path: DocPath) -> int | None:
+            actual = documents.actual(path)
+            entries = documents.list(actual.rpartition("/")[0]) if actual else ()
+            return next((entry.size for entry in entries if entry.path == actual and not entry.is_folder), None)
+
+        return first_avatar(self.resolved().avatars, size_of=size_of)
 
     def picture(self) -> tuple[bytes, str]:
         """The avatar's bytes and media type, when it is a picture of the home's own. Raises NotFound."""
@@ -99,15 +106,11 @@ class AgentIdentity:
         """Which souls conversations wore, the latest first."""
         store, zone = self._site.store, self._site.zone()
         records = list(store.ledger.records(kinds=("persona",))) if store.begun else []
-        return tuple(
-            WornSoul(
-                time=record.time.astimezone(zone),
-                session=str(record.fields.get("session", "")),
-                file=record.fields.get("file"),
-                scope=str(record.fields.get("scope", "")),
-            )
-            for record in records[: -limit - 1 : -1]
-        )
+        found = []
+        for record in records[: -limit - 1 : -1]:
+            said = {name: str(record.fields.get(name, "")) for name in ("session", "scope")}
+            found.append(WornSoul(time=record.time.astimezone(zone), file=record.fields.get("file"), **said))
+        return tuple(found)
 
     def peers(self) -> tuple[Peer, ...]:
         """The agents AGENTS.md names as peers, in a list of its own or in a section of an operating guide."""
@@ -120,12 +123,6 @@ class AgentIdentity:
         except HomeError:
             return ""
         return listener.view(self._site.layout, found.path, found.text).text if listener else found.text
-
-    def _size_of(self, path: DocPath) -> int | None:
-        documents = self._site.store.documents
-        actual = documents.actual(path)
-        entries = documents.list(actual.rpartition("/")[0]) if actual else ()
-        return next((entry.size for entry in entries if entry.path == actual and not entry.is_folder), None)
 
 
 # -- fields: interface, agent, file, default --------------------------------------------------------------------------
