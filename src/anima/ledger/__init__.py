@@ -458,13 +458,16 @@ class Ledger:
 
     def carried_out(self, proposal: str) -> bool:
         """Whether a batch that carries out a proposal (`p` and the name of its record) was begun and done."""
-        begun = set()
-        for record in self.records(self.key.number_of(proposal[1:]), kinds=("intent", "done")):
-            if record.kind == "intent" and record.fields.get("of") == proposal:
-                begun.add(record.fields.get("id"))
-            elif record.kind == "done" and record.fields.get("id") in begun:
-                return True
-        return False
+        return any(intent.of == proposal for intent, _ in self.batches(self.key.number_of(proposal[1:])))
+
+    def batches(self, after: int = 0) -> Iterator[tuple[Intent, Record]]:
+        """The batches that were begun after a record and are done, in the order of their ends, each with its record."""
+        begun: dict[str, tuple[Intent, Record]] = {}
+        for record in self.records(after, kinds=("intent", "done")):
+            if record.kind == "intent":
+                begun[str(record.fields.get("id"))] = (Intent.from_record(record), record)
+            elif found := begun.pop(str(record.fields.get("id")), None):
+                yield found
 
     def records(self, after: int = 0, *, kinds: Collection[str] = ()) -> Iterator[Record]:
         """The records whose number is greater than `after`, lazily; only those of `kinds`, if any are named.

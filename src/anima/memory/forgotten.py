@@ -45,9 +45,6 @@ class ForgottenList:
     def __len__(self) -> int:
         return len(self._list())
 
-    def __bool__(self) -> bool:
-        return bool(self._list())
-
     def is_sound(self) -> bool:
         """Whether the list can be read, or there is none."""
         try:

@@ -330,14 +330,7 @@ class Past:
     # -- small ----------------------------------------------------------------------------------------------------------
 
     def _done(self) -> Iterator[tuple[Intent, Record]]:
-        if not self.store.begun:
-            return
-        begun: dict[str, tuple[Intent, Record]] = {}
-        for record in self.store.ledger.records(kinds=("intent", "done")):
-            if record.kind == "intent":
-                begun[str(record.fields.get("id"))] = (Intent.from_record(record), record)
-            elif found := begun.pop(str(record.fields.get("id")), None):
-                yield found
+        return self.store.ledger.batches() if self.store.begun else iter(())
 
     def _spelt(self, path: DocPath) -> str:
         return self.store.documents.actual(path) or path.text

@@ -260,9 +260,9 @@ class Writer:
         text = "".join(line for _, line in added)
         for n in sorted(self.forgotten.hits(text)) if is_told else ():
             yield _at("forgotten", Severity.DANGER, added[n][0], "the owner had this forgotten")
-        layer = layer_folder(situation.layer)
-        for n in sorted(self.unreviewed.recognised(text, layer)) if is_clean and not situation.approver else ():
-            yield _at("unreviewed", Severity.NOTE, added[n][0], "nobody reviewed this yet")
+        if is_clean and not situation.approver:
+            for n in sorted(self.unreviewed.recognised(text, layer_folder(situation.layer))):
+                yield _at("unreviewed", Severity.NOTE, added[n][0], "nobody reviewed this yet")
 
     def _noted(self, changes: Sequence[Change], judged: Judged, layer: str) -> tuple[Receipt, ...]:
         """Writes additions down where the owner reviews them; what waits there already is noted once."""

@@ -390,21 +390,16 @@ def replaced_in(text: str, part: View, old: str, new: str, *, every: bool, path:
             f"{path}: the text to replace must stand there exactly once, or be replaced with replace_all; "
             "read the document and copy it exactly"
         )
-    return "".join(_pieces(text, part, found, old, new))
-
-
-def _pieces(text: str, part: View, found: list[int], old: str, new: str) -> Iterator[str]:
-    """The new text, piece by piece: what is hidden as it is, and each part that is seen without the old string."""
-    edits = iter([*found, len(part.text)])
+    edits, made = iter([*found, len(part.text)]), list[str]()
     at, seen, done = next(edits), 0, 0  # the next match, where this part begins in the view, how far the view is done
     for (start, end), before in zip(part.spans, [0, *(end for _, end in part.spans)], strict=False):
-        yield text[before:start]
         piece, limit = "", seen + end - start
         while at < limit:
             piece += part.text[max(done, seen) : at] + new
             done, at = at + len(old), next(edits)
         piece += part.text[max(done, seen) : limit]
         # What is hidden begins on a line of its own, and goes on doing so: else it might no longer be hidden.
-        yield piece + (newline_of(text) if end < len(text) and piece and not piece.endswith(("\n", "\r")) else "")
+        is_open = end < len(text) and piece and not piece.endswith(("\n", "\r"))
+        made += [text[before:start], piece, newline_of(text) if is_open else ""]
         seen = limit
-    yield text[part.spans[-1][1] :]
+    return "".join(made) + text[part.spans[-1][1] :]
