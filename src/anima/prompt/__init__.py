@@ -114,23 +114,25 @@ def compose(
     notes: Iterable[str] = (),
 ) -> Prompt:
     """The prompt of these pieces: ordered, fitted, drawn."""
-    drawing = xml_drawing(layout) if style == "xml" else layout
-    if drawing.heading.startswith("<") and drawing.heading != _XML:
+    drawing = layout
+    if style == "xml":  # a tag for each row instead of the dialect's own headings
+        tags = tuple(dict.fromkeys(_tag(row) for row in layout.rows if row.form != "fixed"))
+        drawing = replace(layout, heading=_XML, join="\n\n", guard="", frame=tags)
+    elif layout.heading.startswith("<"):
         paths = tuple(_title(piece) for piece in pieces if piece.row.form == "additional")  # these are tags, too
-        drawing = replace(drawing, frame=(*drawing.frame, *paths))
-    fixed = None if order != "seed" or not drawing.seed_order else frozenset(drawing.seed_order)
+        drawing = replace(layout, frame=(*layout.frame, *paths))
+    places = {role: place for place, role in enumerate(layout.seed_order)}
 
     def has_place(row: Row) -> bool:
         """Whether a fixed text belongs into this drawing: tags need no other borders, and a seed has only its own."""
         if drawing.heading == _XML and "\n" not in row.text and row.text.startswith(("#", "<")):
             return False
-        return fixed is None or row.role in fixed
+        return order != "seed" or not places or row.role in places
 
     blocks = [_wrapped(piece, drawing) for piece in pieces if piece.row.form != "fixed" or has_place(piece.row)]
     if order != "seed":
         blocks.sort(key=lambda block: not block.stable)
     else:
-        places = {role: place for place, role in enumerate(drawing.seed_order)}
         blocks.sort(key=lambda block: places.get(block.piece.row.role, len(places)))
         for block in dropwhile(lambda block: block.stable, blocks):
             block.stable = False
@@ -195,12 +197,6 @@ def _wrapping(piece: Piece, layout: Layout, title: str) -> tuple[str, str]:
 
 _XML = '<{title} path="{path}">'
 _PLAIN_BREAKS = "\r\v\f\x1c\x1d\x1e"
-
-
-def xml_drawing(layout: Layout) -> Layout:
-    """The same table drawn with a tag for each row instead of the dialect's own headings."""
-    tags = tuple(dict.fromkeys(_tag(row) for row in layout.rows if row.form != "fixed"))
-    return replace(layout, heading=_XML, join="\n\n", guard="", frame=tags)
 
 
 def _tag(row: Row) -> str:
@@ -278,13 +274,12 @@ def _cap(block: _Block, blocks: list[_Block], layout: Layout, limits: Limits) ->
 
 def _fit(block: _Block, left: int, join: int, layout: Layout, cap: int) -> int:
     """Gives one block what it gets of the room that is left; what is left then."""
-    piece, text = block.piece, block.text
+    piece, text, have = block.piece, block.text, min(cap, left - join - block.wrapping)
+    body = _safe(text, block, layout) if text and len(text) <= have else ""
+    status: Status
     if not text:
-        block.line = _line(piece, piece.problem or "empty", 0, piece.reason or "there is nothing in it")
-        return left
-    have = min(cap, left - join - block.wrapping)
-    body = _safe(text, block, layout) if len(text) <= have else ""
-    if body and len(body) <= have:
+        status, reason = piece.problem or "empty", piece.reason or "there is nothing in it"
+    elif body and len(body) <= have:
         status, reason = piece.problem or "shown", piece.reason
     elif piece.problem:
         body, status, reason = "", piece.problem, piece.reason
@@ -295,13 +290,10 @@ def _fit(block: _Block, left: int, join: int, layout: Layout, cap: int) -> int:
         whose = "one file" if have == cap else "the whole prompt"
         why = f"over the budget of {whose}" if body else f"no room for it in the budget of {whose}"
         status, reason = ("cut" if body else "dropped"), "; ".join(filter(None, [why, piece.reason]))
-    block.body, block.line = body, _line(piece, status, len(body), reason)
+    seen = {"chars_raw": piece.chars_raw if status != "hidden" else 0, "chars_shown": len(body)}
+    block.line = Line(path=piece.path, role=piece.row.role, status=status, reason=reason, **seen)
+    block.body = body
     return left - (len(body) + block.wrapping + join if body else 0)
-
-
-def _line(piece: Piece, status: Status, shown: int, reason: str) -> Line:
-    raw = piece.chars_raw if status != "hidden" else 0
-    return Line(path=piece.path, role=piece.row.role, status=status, chars_raw=raw, chars_shown=shown, reason=reason)
 
 
 # -- cutting -------------------------------------------------------------------------------------------------------------
