@@ -14,7 +14,7 @@ import pytest
 import shape
 
 CEILINGS = {
-    "(top)": 1_980,
+    "(top)": 1_960,
     "agent": 3_350,
     "backup": 2_150,
     "cli": 4_590,
@@ -22,17 +22,17 @@ CEILINGS = {
     "dream": 2_740,
     "forget": 880,
     "gate": 2_460,
-    "home": 1_220,
+    "home": 1_140,
     "layout": 1_120,
-    "ledger": 870,
+    "ledger": 860,
     "mcp": 820,
-    "memory": 2_200,
-    "prompt": 1_770,
+    "memory": 1_880,
+    "prompt": 1_700,
     "search": 4_110,
     "sessions": 4_760,
     "store": 8_980,
     "testing": 2_550,
-    "text": 3_250,
+    "text": 3_400,
     "upkeep": 1_640,
     "web": 5_350,
 }
@@ -57,11 +57,11 @@ def test_no_package_grows(package: str) -> None:
 
 
 def test_the_ceilings_together_are_no_higher_than_the_source_was() -> None:
-    assert WHOLE <= 58_690  # 52,000 is what it should be; rooms, stores and a channel came since
+    assert WHOLE <= 58_340  # 52,000 is what it should be; rooms, stores and a channel came since
 
 
 # What should be there and is not yet: lines, modules and the chain are larger than they should be, and may only fall.
-STILL = {"lines of Python": WHOLE, "lines of the spine": 23_850, "modules": 174, "longest chain of imports": 18}
+STILL = {"lines of Python": WHOLE, "lines of the spine": 23_470, "modules": 173, "longest chain of imports": 18}
 
 
 def test_every_other_figure_is_what_it_should_be() -> None:
