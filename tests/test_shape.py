@@ -15,10 +15,10 @@ import shape
 
 CEILINGS = {
     "(top)": 1_960,
-    "agent": 3_350,
+    "agent": 3_180,
     "backup": 2_150,
     "cli": 4_590,
-    "connect": 4_240,
+    "connect": 4_160,
     "dream": 2_740,
     "forget": 880,
     "gate": 2_460,
@@ -57,7 +57,7 @@ def test_no_package_grows(package: str) -> None:
 
 
 def test_the_ceilings_together_are_no_higher_than_the_source_was() -> None:
-    assert WHOLE <= 58_340  # 52,000 is what it should be; rooms, stores and a channel came since
+    assert WHOLE <= 58_090  # 52,000 is what it should be; rooms, stores and a channel came since
 
 
 # What should be there and is not yet: lines, modules and the chain are larger than they should be, and may only fall.

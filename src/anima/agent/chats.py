@@ -193,15 +193,16 @@ class Chat:
             if entries and choice.name != self.session.model:
                 self.session.leave()
                 self.session = await asyncio.to_thread(self._home.resume, self.id, model=choice.name)
-            talk = await asyncio.to_thread(self._made, choice)
+
+            def made() -> Conversation:
+                from anima.agent.conversation import Conversation
+
+                models = models_of(self._home)
+                return Conversation(self.session, models.made(choice), heard=self._happened, made=models.named)
+
+            talk = await asyncio.to_thread(made)
             self._talk, self._choice, self._entries = await talk.__aenter__(), choice, entries
         return self._talk
-
-    def _made(self, choice: ModelChoice) -> Conversation:
-        from anima.agent.conversation import Conversation
-
-        models = models_of(self._home)
-        return Conversation(self.session, models.made(choice), heard=self._happened, made=models.named)
 
     def _total(self) -> int:
         """How many entries the transcript has."""
@@ -212,21 +213,16 @@ class Chat:
         """What a program brought along and what is not on record yet is text from outside; it is told once."""
         from anima.agent.lodging import brought as framed
 
-        known = self._on_record() if brought else set()
+        talks, answer, known = self._home.sessions, "", {"", *self._brought}
+        kept = brought and talks.kept and talks.has(self.id)
+        for turn in talks.read(self.id, limit=1_000_000).entries if kept else ():
+            said = _squeezed(turn.content)  # and what the agent said in one turn as a whole
+            answer = answer + said if turn.role == "assistant" else answer if turn.call is not None else ""
+            known |= {said, answer, answer.removesuffix(_squeezed(STOPPED)), answer + _squeezed(WAITS)}
         for role, text in brought:
             if _squeezed(text) not in known and _squeezed(framed(role, text)) not in known:
                 talk.bring("client", framed(role, text))
                 self._brought.add(_squeezed(text))  # on record a secret in it is struck out
-
-    def _on_record(self) -> set[str]:
-        """Everything that was said here, and what the agent said in one turn as a whole, without blanks."""
-        talks, answer, known = self._home.sessions, "", {"", *self._brought}
-        kept = talks.kept and talks.has(self.id)
-        for turn in talks.read(self.id, limit=1_000_000).entries if kept else ():
-            said = _squeezed(turn.content)
-            answer = answer + said if turn.role == "assistant" else answer if turn.call is not None else ""
-            known |= {said, answer, answer.removesuffix(_squeezed(STOPPED)), answer + _squeezed(WAITS)}
-        return known
 
     async def snapshot(self) -> tuple[int, int]:
         """How many entries a listener reads, and after which event it goes on listening: before the turn that runs, or
@@ -412,17 +408,19 @@ class Chats:
     def close(self) -> None:
         with self._mutex:
             thread, self._thread = self._thread, None
-        if thread is not None:
-            asyncio.run_coroutine_threadsafe(self._ended(), self._loop).result(timeout=20)
-            self._loop.call_soon_threadsafe(self._loop.stop)
-            thread.join(timeout=5)
-            self._loop.close()
+        if thread is None:
+            return
 
-    async def _ended(self) -> None:
-        chats, self._open = list(self._open.values()), OrderedDict()
-        for chat in chats:
-            await chat.close()
-        await self._loop.shutdown_default_executor()
+        async def ended() -> None:
+            chats, self._open = list(self._open.values()), OrderedDict()
+            for chat in chats:
+                await chat.close()
+            await self._loop.shutdown_default_executor()
+
+        asyncio.run_coroutine_threadsafe(ended(), self._loop).result(timeout=20)
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        thread.join(timeout=5)
+        self._loop.close()
 
 
 def models_of(home: Home) -> Models:

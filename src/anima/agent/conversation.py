@@ -15,54 +15,13 @@ from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
-import pydantic_ai
-from pydantic_ai import Agent
+import pydantic_ai as ai
 from pydantic_ai.direct import model_request
-from pydantic_ai.exceptions import (
-    AgentRunError,
-    CallDeferred,
-    ModelAPIError,
-    ModelAuthenticationError,
-    ModelConnectionError,
-    ModelContextWindowExceededError,
-    ModelHTTPError,
-    ModelQuotaExceededError,
-    ModelRateLimitError,
-    UsageLimitExceeded,
-    UserError,
-)
-from pydantic_ai.messages import (
-    FunctionToolCallEvent,
-    FunctionToolResultEvent,
-    ModelRequest,
-    ModelResponse,
-    PartDeltaEvent,
-    PartStartEvent,
-    TextPart,
-    TextPartDelta,
-    ThinkingPart,
-    ThinkingPartDelta,
-)
-from pydantic_ai.settings import ModelSettings
-from pydantic_ai.tools import DeferredToolRequests
-from pydantic_ai.usage import RunUsage, UsageLimits
 
-from anima.agent import OutsideTool
+from anima.agent import OutsideTool, lodging
 from anima.agent.desk import Delegates, Desk, Purse
 from anima.agent.desk import Happening as Happening
-from anima.agent.lodging import (
-    REQUEST,
-    SILENCE,
-    Lodging,
-    called,
-    is_early,
-    kept_from,
-    marks,
-    messages_of,
-    thinned,
-    tokens_of,
-    weight,
-)
+from anima.agent.lodging import Lodging
 from anima.agent.schedule import news_for
 from anima.errors import HomeError
 from anima.home import Home
@@ -75,7 +34,7 @@ if TYPE_CHECKING:
     from anima.sessions.hand import OpenCall
     from anima.sessions.session import Session
 
-pydantic_ai.BANNER_ENABLED = False
+ai.BANNER_ENABLED = False
 
 REQUESTS = 40  # to the model, in one turn
 LEAST = 400  # tokens that are kept word for word, however small the window is
@@ -169,10 +128,8 @@ class Conversation:
         )
         self._tokens, self._seen = 0, 0  # what the last request had, and how many entries it was made from
         self._is_cut = False  # in this turn
-        self._limit = (
-            0  # tokens: what the configuration says, or less, where a service said that it was full; 0: not known
-        )
-        self.usage = RunUsage()
+        self._limit = 0  # tokens: as configured, or less, where a service said that it was full; 0: not known
+        self.usage = ai.RunUsage()
 
     async def __aenter__(self) -> Self:
         await self.model.__aenter__()
@@ -194,7 +151,7 @@ class Conversation:
         self._lodging.about = about
         self._turns += await asyncio.to_thread(self.session.news)
         async for answered in self._desk.settled(instead=bool(text)):
-            self._turns.append(called(*answered))
+            self._turns.append(lodging.called(*answered))
         if not text and (waiting := await asyncio.to_thread(self.session.outside.open)):
             return _waits(waiting)
         if not text and (not self._turns or self._turns[-1].role == "assistant"):
@@ -205,12 +162,12 @@ class Conversation:
                 return await self._run(said)
             except _TooLong:
                 why = "the context is nearly full"
-            except ModelAPIError as error:
+            except ai.ModelAPIError as error:
                 if is_again or not is_overflow(error):
                     raise _down(error) from error
                 why = "the context was full"
                 self._limit = min(self._limit, self._in_context() * 2 // 3)  # whatever the configuration says
-            except (AgentRunError, UserError) as error:
+            except (ai.AgentRunError, ai.UserError) as error:
                 raise _down(error) from error
             said = None  # it is on record, and among the entries
             if not await self.compact(why):
@@ -243,11 +200,13 @@ class Conversation:
 
     async def _run(self, said: str | None) -> Answered:
         self._lodging.outside = await self._desk.tools()
-        history = messages_of(self._turns, self._told)
-        self._lodging.heard |= marks(history)
-        kinds: Any = [str, DeferredToolRequests] if any(tool.asks for tool in self._lodging.outside) else str
-        agent = Agent(self.model, capabilities=[self._lodging], toolsets=self._toolsets, retries=3, output_type=kinds)
-        limits = UsageLimits(request_limit=self._requests)
+        history = lodging.messages_of(self._turns, self._told)
+        self._lodging.heard |= lodging.marks(history)
+        kinds: Any = [str, ai.DeferredToolRequests] if any(tool.asks for tool in self._lodging.outside) else str
+        agent = ai.Agent(
+            self.model, capabilities=[self._lodging], toolsets=self._toolsets, retries=3, output_type=kinds
+        )
+        limits = ai.UsageLimits(request_limit=self._requests)
         calls: list[Mapping[str, Any]] = []
         async with agent.run_stream_events(said, message_history=history, usage_limits=limits) as events:
             async for event in events:
@@ -266,15 +225,15 @@ class Conversation:
             calls=tuple(calls),
             input_tokens=usage.input_tokens,
             output_tokens=usage.output_tokens,
-            early=is_early(result.response),
+            early=lodging.is_early(result.response),
         )
 
     async def _reach(self, tool: OutsideTool, given: dict[str, Any], id: str | None) -> dict[str, Any]:
         """A call of a tool from outside: its answer. One that waits for the owner ends the run."""
         answer = await self._desk.reached(tool, given, id)
         if answer is None:
-            raise CallDeferred
-        self._turns.append(called(tool.name, given, answer))
+            raise ai.CallDeferred
+        self._turns.append(lodging.called(tool.name, given, answer))
         return answer
 
     def _counted(self, tokens: int) -> None:
@@ -288,22 +247,25 @@ class Conversation:
             raise ModelDown(f"the {most:,} tokens that this may use are used up")
         pressure = self.session.pressure(tokens)
         self._limit = min(self._limit or pressure.limit, pressure.limit)
-        if (pressure.near or tokens >= self._limit) and not self._is_cut and kept_from(self._turns, self._room()) > 0:
+        is_near = pressure.near or tokens >= self._limit
+        if is_near and not self._is_cut and lodging.kept_from(self._turns, self._room()) > 0:
             raise _TooLong
 
     def _in_context(self) -> int:
         """About how many tokens the next request has."""
         if self._tokens:
-            return self._tokens + sum(map(weight, self._turns[self._seen :]))
+            return self._tokens + sum(map(lodging.weight, self._turns[self._seen :]))
         return self._estimate()
 
     def _estimate(self) -> int:
-        return tokens_of(self.session.prompt.text, self._told) + sum(map(weight, self._turns))
+        return lodging.tokens_of(self.session.prompt.text, self._told) + sum(map(lodging.weight, self._turns))
 
     def _room(self) -> int:
         """How many tokens stay word for word after a cut: a share of the window, and half of what prompt and tools leave."""
         window = self.session.site.config.sessions.window
-        base = max(tokens_of(self.session.prompt.text), self._in_context() - sum(map(weight, self._turns)))
+        base = max(
+            lodging.tokens_of(self.session.prompt.text), self._in_context() - sum(map(lodging.weight, self._turns))
+        )
         return max(LEAST, min(int(window * KEPT), ((self._limit or window) - base) // 2))
 
     # -- the cut --------------------------------------------------------------------------------------------------------
@@ -312,9 +274,9 @@ class Conversation:
         """Writes down what matters, has what goes summed up, and cuts: what fits stays, and by command, without a `why`, the
         last turn. False where there is nothing to cut. Raises ModelDown where there is no summary: then nothing is cut."""
         room = self._room()
-        at = kept_from(self._turns, room if why else 0)
+        at = lodging.kept_from(self._turns, room if why else 0)
         gone, kept = self._turns[:at], self._turns[at:]
-        if not gone and (len(kept) < 4 or sum(map(weight, kept)) <= room):
+        if not gone and (len(kept) < 4 or sum(map(lodging.weight, kept)) <= room):
             return False
         self._is_cut, before = True, self._in_context()
         loop = asyncio.get_running_loop()
@@ -329,7 +291,7 @@ class Conversation:
             self.session.after_compaction, tokens=before, summary=summary, kept=len(kept), since=since
         )
         self._told = f"{told}\n\n{_summed(summary)}"
-        self._turns[:] = kept if gone else thinned(kept, room)
+        self._turns[:] = kept if gone else lodging.thinned(kept, room)
         self._tokens = self._seen = 0
         self._heard(Happening(kind="compaction", text=why or "you asked for it", data={"tokens": before}))
         return True
@@ -338,16 +300,16 @@ class Conversation:
         """One answer that nobody sees, without tools."""
         made = await _answer_to(self.model, prompt)
         self.purse.take(made.usage.input_tokens + made.usage.output_tokens)
-        self.usage += RunUsage(requests=1, input_tokens=made.usage.input_tokens, output_tokens=made.usage.output_tokens)
+        self.usage += ai.RunUsage(
+            requests=1, input_tokens=made.usage.input_tokens, output_tokens=made.usage.output_tokens
+        )
         return _text_in(made)
 
     async def _summary(self, turns: Sequence[Turn]) -> str:
-        asked = summary_wanted(
-            turns, told=self._told, room=int((self._limit or self.session.site.config.sessions.window) * SHOWN) * 4
-        )
+        room = int((self._limit or self.session.site.config.sessions.window) * SHOWN) * 4
         try:
-            found = (await self._asked(asked)).strip()
-        except (AgentRunError, UserError) as error:
+            found = (await self._asked(summary_wanted(turns, told=self._told, room=room))).strip()
+        except (ai.AgentRunError, ai.UserError) as error:
             raise ModelDown(f"no summary could be made, so nothing was cut: {_down(error)}") from error
         if not found:
             raise ModelDown("the model gave no summary, so nothing was cut")
@@ -359,17 +321,17 @@ async def asked_once(model: ChatModel, prompt: str) -> str:
     try:
         async with model:
             return _text_in(await _answer_to(model, prompt))
-    except (AgentRunError, UserError) as error:
+    except (ai.AgentRunError, ai.UserError) as error:
         raise _down(error) from error
 
 
-async def _answer_to(model: ChatModel, prompt: str) -> ModelResponse:
-    settings = ModelSettings(timeout=SILENCE, request_timeout=REQUEST)
-    return await model_request(model, [ModelRequest.user_text_prompt(prompt)], model_settings=settings)
+async def _answer_to(model: ChatModel, prompt: str) -> ai.ModelResponse:
+    settings = ai.ModelSettings(timeout=lodging.SILENCE, request_timeout=lodging.REQUEST)
+    return await model_request(model, [ai.ModelRequest.user_text_prompt(prompt)], model_settings=settings)
 
 
-def _text_in(made: ModelResponse) -> str:
-    return "".join(part.content for part in made.parts if isinstance(part, TextPart))
+def _text_in(made: ai.ModelResponse) -> str:
+    return "".join(part.content for part in made.parts if isinstance(part, ai.TextPart))
 
 
 def _waits(waiting: Sequence[OpenCall]) -> Answered:
@@ -380,15 +342,18 @@ def _waits(waiting: Sequence[OpenCall]) -> Answered:
 
 def _happening(event: object) -> Happening | None:
     match event:
-        case PartStartEvent(part=TextPart(content=text)) | PartDeltaEvent(delta=TextPartDelta(content_delta=text)):
+        case (
+            ai.PartStartEvent(part=ai.TextPart(content=text))
+            | ai.PartDeltaEvent(delta=ai.TextPartDelta(content_delta=text))
+        ):
             return Happening(kind="delta", text=text) if text else None
-        case PartStartEvent(part=ThinkingPart(content=text)):
+        case ai.PartStartEvent(part=ai.ThinkingPart(content=text)):
             return Happening(kind="thinking", text=text)
-        case PartDeltaEvent(delta=ThinkingPartDelta(content_delta=text)):
+        case ai.PartDeltaEvent(delta=ai.ThinkingPartDelta(content_delta=text)):
             return Happening(kind="thinking", text=text or "")
-        case FunctionToolCallEvent(part=part):
+        case ai.FunctionToolCallEvent(part=part):
             return Happening(kind="tool", name=part.tool_name, data=part.args_as_dict())
-        case FunctionToolResultEvent(part=part):
+        case ai.FunctionToolResultEvent(part=part):
             data = part.content if isinstance(part.content, dict) else {"text": str(part.content)}
             return Happening(kind="tool_result", name=part.tool_name or "", data=data)
     return None
@@ -435,30 +400,30 @@ _OVERFLOW = re.compile(
 
 def is_overflow(error: BaseException) -> bool:
     """Whether a service says that the context is full: OpenAI, Anthropic, llama.cpp and those that speak like them."""
-    if isinstance(error, ModelContextWindowExceededError):
+    if isinstance(error, ai.ModelContextWindowExceededError):
         return True
-    return (
-        isinstance(error, ModelHTTPError)
-        and error.status_code in (400, 413, 422, 500)
-        and bool(_OVERFLOW.search(f"{error.body} {error}"))
-    )
+    if not isinstance(error, ai.ModelHTTPError) or error.status_code not in (400, 413, 422, 500):
+        return False
+    return bool(_OVERFLOW.search(f"{error.body} {error}"))
+
+
+# What went wrong in a sentence, and what to do: the first of these kinds that an error is. No sentence holds a key or a prompt.
+_WRONG: tuple[tuple[type[BaseException], str, str], ...] = (
+    (ai.ModelAuthenticationError, "the model's server does not know this key", "anima model NAME --key sets another"),
+    (
+        ai.ModelQuotaExceededError,
+        "the account of this key has no credit left",
+        "see your account, or anima model practice",
+    ),
+    (ai.ModelRateLimitError, "the model's server says: too many requests", "wait a little and say it again"),
+    (ai.UsageLimitExceeded, "the agent asked its model too often in one turn and was stopped", "say how to go on"),
+    (ai.ModelHTTPError, "the model's server answered {status}", "say it again; anima model --test"),
+    (ai.ModelConnectionError, "the model's server cannot be reached, or did not answer", "anima model --test"),
+    (BaseException, "the model's answer cannot be used ({kind})", "say it again"),
+)
 
 
 def _down(error: BaseException) -> ModelDown:
-    """A sentence for what went wrong, and what to do. It holds no key and no prompt."""
-    if isinstance(error, ModelAuthenticationError):
-        return ModelDown(
-            "the model's server does not know this key", hint="anima model NAME --key sets another", final=True
-        )
-    if isinstance(error, ModelQuotaExceededError):
-        hint = "see your account, or anima model practice"
-        return ModelDown("the account of this key has no credit left", hint=hint, final=True)
-    if isinstance(error, ModelRateLimitError):
-        return ModelDown("the model's server says: too many requests", hint="wait a little and say it again")
-    if isinstance(error, UsageLimitExceeded):
-        return ModelDown("the agent asked its model too often in one turn and was stopped", hint="say how to go on")
-    if isinstance(error, ModelHTTPError):
-        return ModelDown(f"the model's server answered {error.status_code}", hint="say it again; anima model --test")
-    if isinstance(error, ModelConnectionError):
-        return ModelDown("the model's server cannot be reached, or did not answer", hint="anima model --test")
-    return ModelDown(f"the model's answer cannot be used ({type(error).__name__})", hint="say it again")
+    said, hint = next((said, hint) for kind, said, hint in _WRONG if isinstance(error, kind))
+    said = said.format(status=getattr(error, "status_code", ""), kind=type(error).__name__)
+    return ModelDown(said, hint=hint, final=isinstance(error, ai.ModelAuthenticationError | ai.ModelQuotaExceededError))

@@ -125,8 +125,13 @@ class Delegates:
         without = {"agent_ask"} if not self._peers else set[str]()
         if not pages and not self._works:
             without |= set(TABLE) - {"agent_ask"}
-        there = (tool for tool in allowed(self.session.site, TABLE.values()) if tool.name not in without)
-        return tuple(_offered(tool, names.get(tool.name, ())) for tool in there)
+        found = list[OutsideTool]()
+        for tool in (each for each in allowed(self.session.site, TABLE.values()) if each.name not in without):
+            name, schema = tool.name, tool.schema()
+            if there := names.get(name):  # a model is told which agents there are
+                schema["properties"]["agent"] = replace(tool.arguments[0], one_of=tuple(there)).schema()
+            found.append(OutsideTool(name=name, server="", tool=name, about=tool.about, schema=schema, asks=False))
+        return tuple(found)
 
     async def call(self, name: str, given: Mapping[str, Any], id: str | None) -> dict[str, Any]:
         """A call's answer, on record; whatever is wrong is a sentence."""
@@ -171,7 +176,10 @@ class Delegates:
             raise BadArguments(f"there is no sub-agent {agent[:60]!r} here; there are {', '.join(pages) or 'none'}")
         async with self._starting:
             await self._make_room()
-            page = _narrowed(pages[agent], self.only)
+            page = pages[agent]
+            if self.only is not None:  # it has no tools that its caller does not have
+                tools = self.only if page.tools is None else (name for name in page.tools if name in self.only)
+                page = replace(page, tools=tuple(tools))
             session = await asyncio.to_thread(self.session.sub, agent=page)
             work = self._works[session.id[:8]] = _Work(page=page, session=session)
             work.task = asyncio.create_task(self._lives(work))
@@ -228,8 +236,14 @@ class Delegates:
     async def _lives(self, work: _Work) -> None:
         """One sub-agent, from its first word to its end, in one task."""
         page = work.page
+
+        def heard(what: Happening) -> None:
+            if what.kind == "notice":
+                self.notice(f"{page.id}: {what.text}")
+
+        about = {"only": page.tools, "requests": page.requests, "heard": heard}
         try:
-            async with self._begun(work) as talk:
+            async with self._begun(work.session, page.id, page.tokens, model=self._model(page), **about) as talk:
                 while True:
                     text = await work.inbox.get()
                     async with asyncio.timeout(page.seconds):
@@ -250,18 +264,10 @@ class Delegates:
             work.rests.set()
             work.session.close()
 
-    def _begun(self, work: _Work) -> AbstractAsyncContextManager[Any]:
-        page = work.page
-        return self.begun(
-            work.session,
-            self._model(page),
-            made=self.made,
-            only=page.tools,
-            requests=page.requests,
-            purse=Purse(page.tokens, self.purse),
-            line=(*self.line, page.id),
-            heard=lambda what: self.notice(f"{page.id}: {what.text}") if what.kind == "notice" else None,
-        )
+    def _begun(self, session: Session, name: str, tokens: int, **about: Any) -> AbstractAsyncContextManager[Any]:
+        """A conversation with one of this name who is set to work here."""
+        about |= {"made": self.made, "purse": Purse(tokens, self.purse), "line": (*self.line, name)}
+        return self.begun(session, **about)
 
     def _model(self, page: Subagent) -> ChatModel:
         """The model that a page names; that of its caller where there is none of this name here."""
@@ -304,15 +310,7 @@ class Delegates:
         return {"agent": agent}, said
 
     async def _asked(self, session: Session, agent: str, text: str) -> str:
-        talk = self.begun(
-            session,
-            self.model,
-            made=self.made,
-            attended=False,
-            purse=Purse(PEER_TOKENS, self.purse),
-            line=(*self.line, agent),
-            heard=lambda what: None,
-        )
+        talk = self._begun(session, agent, PEER_TOKENS, model=self.model, attended=False)
         try:
             async with asyncio.timeout(PEER_SECONDS), talk as peer:
                 return str((await peer.turn(text)).text)
@@ -324,21 +322,6 @@ class Delegates:
             raise BadArguments(f"{agent} broke off: {type(error).__name__}") from error
         finally:
             session.close()
-
-
-def _narrowed(page: Subagent, only: Collection[str] | None) -> Subagent:
-    """A sub-agent without the tools that its caller does not have."""
-    if only is None:
-        return page
-    return replace(page, tools=tuple(only if page.tools is None else (name for name in page.tools if name in only)))
-
-
-def _offered(tool: Tool, names: Sequence[str]) -> OutsideTool:
-    """A tool as a model is told of it, with the agents that there are."""
-    schema = tool.schema()
-    if names:
-        schema["properties"]["agent"] = replace(tool.arguments[0], one_of=tuple(names)).schema()
-    return OutsideTool(name=tool.name, server="", tool=tool.name, about=tool.about, schema=schema, asks=False)
 
 
 # -- tools from outside -----------------------------------------------------------------------------------------------

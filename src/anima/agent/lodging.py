@@ -17,32 +17,10 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
+import pydantic_ai as ai
 from pydantic_ai.capabilities import AbstractCapability
-from pydantic_ai.messages import (
-    CachePoint,
-    CompactionPart,
-    ModelMessage,
-    ModelRequest,
-    ModelRequestPart,
-    ModelResponse,
-    ModelResponsePart,
-    NativeToolReturnPart,
-    PartDeltaEvent,
-    PartStartEvent,
-    SpeechPart,
-    SystemPromptPart,
-    TextPart,
-    TextPartDelta,
-    ToolCallPart,
-    ToolReturnPart,
-    UserPromptPart,
-)
-from pydantic_ai.settings import ModelSettings
-from pydantic_ai.tools import RunContext
-from pydantic_ai.tools import Tool as AgentTool
-from pydantic_ai.toolsets import FunctionToolset
 
 from anima.agent import STOPPED, OutsideTool
 from anima.errors import HomeError
@@ -63,32 +41,24 @@ TAKEN_IN = type("Mark", (str,), {})("on record")  # by identity, so that no resu
 _A_TOKEN = 4  # characters, about
 
 
-def messages_of(turns: Iterable[Turn], told: str = "") -> list[ModelMessage]:
+def messages_of(turns: Iterable[Turn], told: str = "") -> list[ai.ModelMessage]:
     """The messages of some entries in their order; `told` comes first, for what is no longer there."""
     made = _Messages()
     if told:
-        made.heard(UserPromptPart(content=told))
+        made.heard(ai.UserPromptPart(content=told))
     for number, turn in enumerate(turns):
         if turn.call is not None:
             id, name, given = f"call_{number}", turn.name or "tool", turn.call.get("arguments")
-            call = ToolCallPart(tool_name=name, args=given if isinstance(given, dict) else {}, tool_call_id=id)
-            outcome: Literal["denied", "success"] = "denied" if turn.call.get("denied") else "success"
-            made.called(
-                call,
-                ToolReturnPart(
-                    tool_name=name, content=turn.content, tool_call_id=id, outcome=outcome, metadata=TAKEN_IN
-                ),
-            )
+            call = ai.ToolCallPart(tool_name=name, args=given if isinstance(given, dict) else {}, tool_call_id=id)
+            result = ai.ToolReturnPart(tool_name=name, content=turn.content, tool_call_id=id, metadata=TAKEN_IN)
+            result.outcome = "denied" if turn.call.get("denied") else "success"
+            made.called(call, result)
         elif turn.role == "assistant":
-            made.said(TextPart(content=turn.content))
-        else:
-            made.heard(UserPromptPart(content=_words(turn)))
+            made.said(ai.TextPart(content=turn.content))
+        else:  # the person's words as they are, anybody else's with their name
+            name = turn.name or ("" if turn.role == "user" else turn.role)
+            made.heard(ai.UserPromptPart(content=f"[{name}]\n{turn.content}" if name else turn.content))
     return made.all
-
-
-def _words(turn: Turn) -> str:
-    """What came in: the person's words as they are, anybody else's with their name."""
-    return turn.content if turn.role == "user" and not turn.name else f"[{turn.name or turn.role}]\n{turn.content}"
 
 
 def brought(role: str, text: str) -> str:
@@ -103,30 +73,28 @@ class _Messages:
     """Messages that take turns, as every service wants them: what is heard, then what is said or called."""
 
     def __init__(self) -> None:
-        self.all: list[ModelMessage] = []
+        self.all: list[ai.ModelMessage] = []
 
-    def heard(self, part: ModelRequestPart) -> None:
-        last = self.all[-1] if self.all else None
-        if isinstance(last, ModelRequest):
+    def _add(self, kind: type[ai.ModelRequest] | type[ai.ModelResponse], part: Any) -> None:
+        if self.all and isinstance(last := self.all[-1], kind):
             last.parts = [*last.parts, part]
         else:
-            self.all.append(ModelRequest(parts=[part]))
+            self.all.append(kind(parts=[part]))
 
-    def said(self, part: ModelResponsePart) -> None:
+    def heard(self, part: ai.ModelRequestPart) -> None:
+        self._add(ai.ModelRequest, part)
+
+    def said(self, part: ai.ModelResponsePart) -> None:
         if not self.all:
-            self.heard(UserPromptPart(content=BEGUN))
-        last = self.all[-1]
-        if isinstance(last, ModelResponse):
-            last.parts = [*last.parts, part]
-        else:
-            self.all.append(ModelResponse(parts=[part]))
+            self.heard(ai.UserPromptPart(content=BEGUN))
+        self._add(ai.ModelResponse, part)
 
-    def called(self, call: ToolCallPart, result: ToolReturnPart) -> None:
+    def called(self, call: ai.ToolCallPart, result: ai.ToolReturnPart) -> None:
         """A call and its result; calls that follow one another are one batch."""
         last = self.all[-1] if self.all else None
-        if isinstance(last, ModelRequest) and all(isinstance(part, ToolReturnPart) for part in last.parts):
+        if isinstance(last, ai.ModelRequest) and all(isinstance(part, ai.ToolReturnPart) for part in last.parts):
             batch = self.all[-2]
-            assert isinstance(batch, ModelResponse)
+            assert isinstance(batch, ai.ModelResponse)
             batch.parts, last.parts = [*batch.parts, call], [*last.parts, result]
         else:
             self.said(call)
@@ -201,9 +169,10 @@ class Lodging(AbstractCapability[Any]):
 
     id = "anima"
 
-    async def for_run(self, ctx: RunContext[Any]) -> Lodging:
+    async def for_run(self, ctx: ai.RunContext[Any]) -> Lodging:
         """What the person says is on the disk before anything else happens; where the prompt follows each turn, it does."""
-        if text := _text_of(ctx.prompt):
+        parts = ctx.prompt if isinstance(ctx.prompt, list | tuple) else [ctx.prompt]  # there may be pictures among them
+        if text := "\n".join(part for part in parts if isinstance(part, str) and part.strip()):
             is_ours = self.session.listener.scope in (Scope.CRON, Scope.HEARTBEAT)  # nobody is there who says it
             await asyncio.to_thread(self.log, "system" if is_ours else "user", text, **self.about)
         self.heard.add(hash(str(ctx.prompt)))
@@ -212,7 +181,7 @@ class Lodging(AbstractCapability[Any]):
         self.heard |= marks(ctx.messages)
         return replace(self)
 
-    def _knows(self, history: Sequence[ModelMessage]) -> bool:
+    def _knows(self, history: Sequence[ai.ModelMessage]) -> bool:
         """Whether a history that was handed over holds nothing but what the session has on record, or said in this process."""
         summary, turns = self.session.context()
         return marks(history) <= self.heard | marks(messages_of(turns, summary))
@@ -220,17 +189,17 @@ class Lodging(AbstractCapability[Any]):
     def get_instructions(self) -> str:
         return self.session.prompt.text
 
-    def get_toolset(self) -> FunctionToolset[Any]:
+    def get_toolset(self) -> ai.FunctionToolset[Any]:
         outside = (tool for tool in self.outside if self.only is None or tool.name in self.only)
-        return FunctionToolset([*map(self._tool, self._own()), *map(self._outside, outside)], id=self.id)
+        return ai.FunctionToolset([*map(self._tool, self._own()), *map(self._outside, outside)], id=self.id)
 
     def _own(self) -> list[Tool]:
         """The tools of the session's that there are."""
         tools = self.session.tools() if self.session.access != "none" else ()
         return [tool for tool in tools if self.only is None or tool.name in self.only]
 
-    def get_model_settings(self) -> ModelSettings:
-        return ModelSettings(timeout=SILENCE, request_timeout=REQUEST, first_event_timeout=SILENCE)
+    def get_model_settings(self) -> ai.ModelSettings:
+        return ai.ModelSettings(timeout=SILENCE, request_timeout=REQUEST, first_event_timeout=SILENCE)
 
     # -- what is said ---------------------------------------------------------------------------------------------------
 
@@ -238,13 +207,16 @@ class Lodging(AbstractCapability[Any]):
         turn = self.session.log(role, text, name=name, **about)
         self.told(replace(turn or Turn(timestamp="", role=role, content=text, name=name), content=text))
 
-    async def on_event(self, ctx: RunContext[Any], *, event: AgentStreamEvent) -> None:
+    async def on_event(self, ctx: ai.RunContext[Any], *, event: AgentStreamEvent) -> None:
         match event:
-            case PartStartEvent(part=TextPart(content=text)) | PartDeltaEvent(delta=TextPartDelta(content_delta=text)):
+            case (
+                ai.PartStartEvent(part=ai.TextPart(content=text))
+                | ai.PartDeltaEvent(delta=ai.TextPartDelta(content_delta=text))
+            ):
                 self._partial.append(text)
 
     async def before_model_request(
-        self, ctx: RunContext[Any], request_context: ModelRequestContext
+        self, ctx: ai.RunContext[Any], request_context: ModelRequestContext
     ) -> ModelRequestContext:
         self._partial.clear()
         asked = request_context.model_request_parameters
@@ -256,7 +228,7 @@ class Lodging(AbstractCapability[Any]):
         new = [
             part
             for part in parts
-            if isinstance(part, UserPromptPart | SystemPromptPart) and mark(part) not in self.heard
+            if isinstance(part, ai.UserPromptPart | ai.SystemPromptPart) and mark(part) not in self.heard
         ]
         made = [part for part in asked.instruction_parts or () if part.dynamic]
         if new or made or any(is_outside(part, own, self._offered) for part in parts):
@@ -270,16 +242,16 @@ class Lodging(AbstractCapability[Any]):
         return request_context
 
     async def after_model_request(
-        self, ctx: RunContext[Any], *, request_context: ModelRequestContext, response: ModelResponse
-    ) -> ModelResponse:
+        self, ctx: ai.RunContext[Any], *, request_context: ModelRequestContext, response: ai.ModelResponse
+    ) -> ai.ModelResponse:
         self._partial.clear()
-        if text := "".join(part.content for part in response.parts if isinstance(part, TextPart)).strip():
+        if text := "".join(part.content for part in response.parts if isinstance(part, ai.TextPart)).strip():
             await asyncio.to_thread(self.log, "assistant", text + STOPPED * is_early(response))
         self.heard.update(map(mark, response.parts))
         self.used(response.usage.input_tokens + response.usage.output_tokens)
         return response
 
-    async def wrap_run(self, ctx: RunContext[Any], *, handler: WrapRunHandler) -> AgentRunResult[Any]:
+    async def wrap_run(self, ctx: ai.RunContext[Any], *, handler: WrapRunHandler) -> AgentRunResult[Any]:
         try:
             result = await handler()
             self.heard |= marks(result.new_messages())
@@ -291,25 +263,25 @@ class Lodging(AbstractCapability[Any]):
 
     # -- what is done ---------------------------------------------------------------------------------------------------
 
-    def _tool(self, tool: Tool) -> AgentTool[Any]:
-        def call(ctx: RunContext[Any], **given: Any) -> dict[str, Any]:
+    def _tool(self, tool: Tool) -> ai.Tool[Any]:
+        def call(ctx: ai.RunContext[Any], **given: Any) -> dict[str, Any]:
             answer = answered(self.session, tool.name, given, ctx.tool_call_id)
             self.told(called(tool.name, given, answer))
             return answer
 
-        return AgentTool.from_schema(
+        return ai.Tool.from_schema(
             call, tool.name, tool.about, tool.schema(), takes_ctx=True, sequential=not tool.read_only
         )
 
-    def _outside(self, tool: OutsideTool) -> AgentTool[Any]:
-        async def call(ctx: RunContext[Any], /, **given: Any) -> dict[str, Any]:
+    def _outside(self, tool: OutsideTool) -> ai.Tool[Any]:
+        async def call(ctx: ai.RunContext[Any], /, **given: Any) -> dict[str, Any]:
             assert self.reach is not None
             return await self.reach(tool, given, ctx.tool_call_id)
 
-        return AgentTool.from_schema(call, tool.name, tool.about, tool.schema, takes_ctx=True, sequential=tool.asks)
+        return ai.Tool.from_schema(call, tool.name, tool.about, tool.schema, takes_ctx=True, sequential=tool.asks)
 
 
-def is_early(response: ModelResponse) -> bool:
+def is_early(response: ai.ModelResponse) -> bool:
     """Whether an answer ends before its end: cut at a limit, or by a service that broke off without a word. A stream that
     does so counts as whole with pydantic-ai; but a service that came to an end has said why."""
     said_why = "finish_reason" in (response.provider_details or {})
@@ -320,14 +292,14 @@ def is_outside(part: object, own: Collection[str], offered: Collection[str]) -> 
     """Whether a part of a message is text from outside: what a tool says that is not our `own`, also one of the model's own
     service; a file or an address that was handed over; what somebody said aloud."""
     match part:
-        case ToolReturnPart(metadata=mark) if mark is TAKEN_IN:
+        case ai.ToolReturnPart(metadata=mark) if mark is TAKEN_IN:
             return False  # the owner's words, or ours; or the session knows what it was, and whether the owner vouched for it
-        case ToolReturnPart(tool_name=name, outcome=outcome, content=content):
+        case ai.ToolReturnPart(tool_name=name, outcome=outcome, content=content):
             is_made_up = name not in offered and outcome != "success" and str(content).startswith("Unknown tool name")
             return name not in own and not is_made_up  # by the model: then this is what the loop says
-        case UserPromptPart(content=content):
-            return not isinstance(content, str) and not all(isinstance(each, str | CachePoint) for each in content)
-    return isinstance(part, NativeToolReturnPart | SpeechPart | CompactionPart)
+        case ai.UserPromptPart(content=content):
+            return not isinstance(content, str) and not all(isinstance(each, str | ai.CachePoint) for each in content)
+    return isinstance(part, ai.NativeToolReturnPart | ai.SpeechPart | ai.CompactionPart)
 
 
 def mark(part: object) -> int:
@@ -335,7 +307,7 @@ def mark(part: object) -> int:
     return hash(str(getattr(part, "content", None) or getattr(part, "args", None) or part))
 
 
-def marks(history: Sequence[ModelMessage]) -> set[int]:
+def marks(history: Sequence[ai.ModelMessage]) -> set[int]:
     return {mark(part) for message in history for part in message.parts}
 
 
@@ -351,9 +323,3 @@ def called(name: str, given: dict[str, Any], answer: dict[str, Any]) -> Turn:
     """A call as an entry, whole, for a conversation that goes on."""
     text, call = json.dumps(answer, ensure_ascii=False), {"arguments": given, "denied": "denied" in answer}
     return Turn(timestamp="", role="tool", content=text, name=name, call=call)
-
-
-def _text_of(prompt: object) -> str:
-    """What a person said, of a prompt that may hold pictures too."""
-    parts = prompt if isinstance(prompt, list | tuple) else [prompt]
-    return "\n".join(part for part in parts if isinstance(part, str) and part.strip())

@@ -66,9 +66,8 @@ class Models:
 
     @classmethod
     def of(cls, home: Home) -> Models:
-        return cls(
-            home.credentials.parents[1], home.site.env
-        )  # the credentials of a home lie in serve/NAME of the same folder
+        """Those of the user whose home it is: its credentials lie in serve/NAME of the same folder."""
+        return cls(home.credentials.parents[1], home.site.env)
 
     # -- asking ---------------------------------------------------------------------------------------------------------
 
@@ -108,15 +107,18 @@ class Models:
         kept = self._kept()
         if name != PRACTICE:
             service = _service(name)
-            place = _checked(url or kept.models.get(name) or service.url)
-            kept.models[name] = place
+            place = url or kept.models.get(name) or service.url
+            parts = urlsplit(place)
+            if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.query:
+                raise BadArguments(f"{place!r} is no address of a model", hint="such as http://127.0.0.1:8080/v1")
+            place = kept.models[name] = place.rstrip("/")
             if key:
                 kept.keys[place] = {"key": _plain(key)}
             elif place not in kept.keys and place == service.url and self._env.get(service.variable):
                 kept.keys[place] = {"env": service.variable}
             elif ask and self._key_in_words(kept, place) == "none yet" and (typed := ask()):
                 kept.keys[place] = {"key": _plain(typed)}
-            if kept.keys.get(place) and urlsplit(place).scheme != "https" and not is_local(place):
+            if kept.keys.get(place) and parts.scheme != "https" and not is_local(place):
                 raise Refused(f"{place}: a key would travel there for anybody to read", hint="use an https address")
         kept.use = name
         self._keep(kept)
@@ -174,11 +176,9 @@ class Models:
         key = self._env.get(held["env"], "") if "env" in held else held.get("key", "")
         if key or is_local(choice.url):
             return key or NO_KEY
-        variable = _service(choice.name).variable
+        name, variable = choice.name, _service(choice.name).variable
         found = f" {variable} is set, and it is used once you say so." if self._env.get(variable) else ""
-        raise BadArguments(
-            f"there is no key for {choice.name} at {choice.url}.{found}", hint=f"anima model {choice.name}"
-        )
+        raise BadArguments(f"there is no key for {name} at {choice.url}.{found}", hint=f"anima model {name}")
 
     # -- the file -------------------------------------------------------------------------------------------------------
 
@@ -192,7 +192,12 @@ class Models:
         if not isinstance(found, dict):
             raise Damaged("your list of models (models.json) cannot be read", hint="mend it, or move it away")
         refuse_newer("your list of models", found.get("format", 0), FORMAT)
-        return _Kept(use=str(found.get("use") or PRACTICE), models=_texts(found, "models"), keys=_keys(found))
+        keys = found.get("keys")
+        return _Kept(
+            use=str(found.get("use") or PRACTICE),
+            models=_texts(found.get("models")),
+            keys={url: _texts(held) for url, held in keys.items()} if isinstance(keys, dict) else {},
+        )
 
     def _keep(self, kept: _Kept) -> None:
         body = {"format": FORMAT, "use": kept.use, "models": kept.models, "keys": kept.keys}
@@ -218,14 +223,8 @@ class _Kept:
     keys: dict[str, dict[str, str]] = field(default_factory=dict)
 
 
-def _texts(found: Mapping[str, Any], name: str) -> dict[str, str]:
-    held = found.get(name)
+def _texts(held: object) -> dict[str, str]:
     return {str(key): str(value) for key, value in held.items()} if isinstance(held, dict) else {}
-
-
-def _keys(found: Mapping[str, Any]) -> dict[str, dict[str, str]]:
-    held = found.get("keys")
-    return {url: _texts(held, url) for url in held} if isinstance(held, dict) else {}
 
 
 def _service(name: str) -> Vendor:
@@ -237,13 +236,6 @@ def _service(name: str) -> Vendor:
             hint="any server that speaks as OpenAI does: anima model openai-chat:NAME --url http://127.0.0.1:8080/v1",
         )
     return SERVICES[kind]
-
-
-def _checked(url: str) -> str:
-    parts = urlsplit(url)
-    if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.query:
-        raise BadArguments(f"{url!r} is no address of a model", hint="such as http://127.0.0.1:8080/v1")
-    return url.rstrip("/")
 
 
 def is_local(url: str) -> bool:

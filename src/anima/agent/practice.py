@@ -12,15 +12,7 @@ import re
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any
 
-from pydantic_ai.messages import (
-    ModelMessage,
-    ModelRequest,
-    ModelResponse,
-    TextPart,
-    ToolCallPart,
-    ToolReturnPart,
-    UserPromptPart,
-)
+import pydantic_ai as ai
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls, FunctionModel
 
 from anima.agent import PRACTICE
@@ -57,6 +49,12 @@ QUESTIONS = (
     ("identity", "And what shall I be called? Say “your name is …”."),
     ("", "That is all I need to begin. Keep the card, and we are done."),
 )
+RECEIPTS = {  # what became of a write
+    "written": "I wrote it down in {path}.",
+    "unchanged": "{path} says so already.",
+    "noted": "I noted it. It counts once you have looked at it: anima review.",
+    "pending": "I proposed it for {path} as {proposal}. It waits for your yes: anima review.",
+}
 UNSURE = "No model is connected, and memory has nothing about that. To connect one: anima model openai:gpt-5."
 NAMED = "I am called {}. And what kind of being am I? Say “you are an owl”, or “that is all”."
 _DONE = re.compile(
@@ -78,14 +76,14 @@ def practice_model() -> FunctionModel:
     return FunctionModel(_whole, stream_function=_streamed, model_name=PRACTICE)
 
 
-def _whole(messages: list[ModelMessage], info: AgentInfo) -> ModelResponse:
+def _whole(messages: list[ai.ModelMessage], info: AgentInfo) -> ai.ModelResponse:
     found = decided(messages, info)
     if isinstance(found, str):
-        return ModelResponse(parts=[TextPart(content=found)])
-    return ModelResponse(parts=[ToolCallPart(tool_name=name, args=dict(given)) for name, given in found])
+        return ai.ModelResponse(parts=[ai.TextPart(content=found)])
+    return ai.ModelResponse(parts=[ai.ToolCallPart(tool_name=name, args=dict(given)) for name, given in found])
 
 
-async def _streamed(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[str | DeltaToolCalls]:
+async def _streamed(messages: list[ai.ModelMessage], info: AgentInfo) -> AsyncIterator[str | DeltaToolCalls]:
     found = decided(messages, info)
     if isinstance(found, str):
         for word in re.findall(r"\S+\s*", found):
@@ -102,7 +100,7 @@ async def _streamed(messages: list[ModelMessage], info: AgentInfo) -> AsyncItera
 Calls = Sequence[tuple[str, Mapping[str, Any]]]
 
 
-def decided(messages: Sequence[ModelMessage], info: AgentInfo) -> str | Calls:
+def decided(messages: Sequence[ai.ModelMessage], info: AgentInfo) -> str | Calls:
     """What is said, or which tools are called."""
     asked, results = _now(messages)
     told = info.instructions or ""
@@ -124,22 +122,22 @@ def decided(messages: Sequence[ModelMessage], info: AgentInfo) -> str | Calls:
     return "\n\n".join(filter(None, (said, more)))
 
 
-def _now(messages: Sequence[ModelMessage]) -> tuple[str, list[ToolReturnPart]]:
+def _now(messages: Sequence[ai.ModelMessage]) -> tuple[str, list[ai.ToolReturnPart]]:
     """What the person said last, and the results since."""
-    asked, results = "", list[ToolReturnPart]()
+    asked, results = "", list[ai.ToolReturnPart]()
     for message in messages:
-        for part in message.parts if isinstance(message, ModelRequest) else ():
-            if isinstance(part, UserPromptPart):
+        for part in message.parts if isinstance(message, ai.ModelRequest) else ():
+            if isinstance(part, ai.UserPromptPart):
                 asked, results = str(part.content).strip(), []
-            elif isinstance(part, ToolReturnPart):
+            elif isinstance(part, ai.ToolReturnPart):
                 results.append(part)
     return asked, results
 
 
-def _spoken(messages: Sequence[ModelMessage]) -> str:
+def _spoken(messages: Sequence[ai.ModelMessage]) -> str:
     """What we said so far."""
-    parts = (part for message in messages if isinstance(message, ModelResponse) for part in message.parts)
-    return "\n".join(part.content for part in parts if isinstance(part, TextPart))
+    parts = (part for message in messages if isinstance(message, ai.ModelResponse) for part in message.parts)
+    return "\n".join(part.content for part in parts if isinstance(part, ai.TextPart))
 
 
 def _answer(asked: str, tools: set[str], is_first: bool, is_later: bool) -> str | Calls:
@@ -176,10 +174,10 @@ def _field(asked: str) -> tuple[str, str, str] | None:
     return None
 
 
-def _question(messages: Sequence[ModelMessage], told: str, *, is_opening: bool = False) -> str:
+def _question(messages: Sequence[ai.ModelMessage], told: str, *, is_opening: bool = False) -> str:
     """The next question of the first conversation: the first whose page nobody filled in yet. It is asked once."""
-    calls = [part for message in messages if isinstance(message, ModelResponse) for part in message.parts]
-    pages = {str(part.args_as_dict().get("target")) for part in calls if isinstance(part, ToolCallPart)}
+    calls = [part for message in messages if isinstance(message, ai.ModelResponse) for part in message.parts]
+    pages = {str(part.args_as_dict().get("target")) for part in calls if isinstance(part, ai.ToolCallPart)}
     if "bootstrap" in pages or not (is_opening or pages & {"user", "identity"}):
         return ""
     pages |= {"user"} if _OWNER.search(told) else set()
@@ -201,8 +199,12 @@ def _told(tool: str, content: object, asked: str = "") -> str:
         return _listed([str(line) for each in given.get("sections") or [] for line in each.get("bullets") or []])
     if tool == "who_am_i" and isinstance(who := given.get("identity"), dict):
         return f"I am {who.get('name')}, and just now I speak through practice, a small program without a model."
+    if given.get("status") == "written" and given.get("path") == "BOOTSTRAP.md":
+        return "Then we are done with the beginning. I am glad to know you."
     if "status" in given:
-        return _receipt(given)
+        why = given.get("reason") or given.get("rule")
+        said = RECEIPTS.get(given["status"], "It was refused: {why}")
+        return said.format(path=given.get("path"), proposal=given.get("proposal"), why=why)
     return json.dumps(content, ensure_ascii=False, indent=1)
 
 
@@ -221,21 +223,6 @@ def _listed(lines: Sequence[str]) -> str:
 def _line(hit: Mapping[str, Any]) -> str:
     text = re.sub(r"</?unreviewed>|^> ?", "", str(hit.get("text", "")).strip(), flags=re.MULTILINE)
     return f"{' '.join(text.split()).lstrip('> -')} ({hit.get('citation')}{', not reviewed yet' * bool(hit.get('unreviewed'))})"
-
-
-def _receipt(given: Mapping[str, Any]) -> str:
-    status, path = given["status"], given.get("path")
-    if status == "written" and path == "BOOTSTRAP.md":
-        return "Then we are done with the beginning. I am glad to know you."
-    if status == "written":
-        return f"I wrote it down in {path}."
-    if status == "unchanged":
-        return f"{path} says so already."
-    if status == "noted":
-        return "I noted it. It counts once you have looked at it: anima review."
-    if status == "pending":
-        return f"I proposed it for {path} as {given.get('proposal')}. It waits for your yes: anima review."
-    return f"It was refused: {given.get('reason') or given.get('rule')}"
 
 
 def _summary(asked: str) -> str:

@@ -14,29 +14,14 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Literal
 
-from pydantic_ai import ToolReturn
-from pydantic_ai.toolsets import FunctionToolset
+import pydantic_ai as ai
 
+from anima.agent import schedule
 from anima.agent.conversation import Conversation, ModelDown
 from anima.agent.desk import Purse
 from anima.agent.lodging import TAKEN_IN, tokens_of
 from anima.agent.models import Models
-from anima.agent.schedule import (
-    ROUTINES,
-    STATE,
-    Ritual,
-    Schedule,
-    allowance,
-    digests,
-    heartbeat_of,
-    is_awake,
-    is_due,
-    is_empty,
-    is_silence,
-    routine_of,
-    runs_a_day,
-    state_of,
-)
+from anima.agent.schedule import ROUTINES, Ritual, Schedule
 from anima.errors import HomeBusy, HomeError, NotFound
 from anima.model import DocPath, Scope
 
@@ -84,7 +69,7 @@ class Rituals:
     # -- what there is ----------------------------------------------------------------------------------------------------
 
     def state(self) -> Schedule:
-        return state_of(self._store)
+        return schedule.state_of(self._store)
 
     def pages(self) -> tuple[list[Ritual], list[str]]:
         """What pages ask for, and what is wrong with those that cannot be read."""
@@ -92,13 +77,13 @@ class Rituals:
         layout = self.home.layout
         if layout.has("heartbeat"):
             path = layout.row("heartbeat").path
-            found += filter(None, [heartbeat_of(self._text(path) or "", path, self._asked)])
+            found += filter(None, [schedule.heartbeat_of(self._text(path), path, self._asked)])
         for entry in self.home.list(ROUTINES) if self._store.documents.kind_of(ROUTINES) == "folder" else ():
             name = entry.path.rpartition("/")[2].removesuffix(".md")
             if entry.is_folder or not entry.path.endswith(".md"):
                 continue
             try:
-                routine = routine_of(name, entry.path, self._text(entry.path) or "")
+                routine = schedule.routine_of(name, entry.path, self._text(entry.path))
             except HomeError as error:
                 said = str(error)
                 wrong.append(said if entry.path in said else f"{entry.path}: {said}")
@@ -109,19 +94,19 @@ class Rituals:
     def boot(self) -> Ritual | None:
         """What a start of the server asks for."""
         path = self.home.layout.row("boot").path
-        text = self._text(path) or ""
-        return None if is_empty(text) else Ritual(name="boot", kind="boot", path=path, text=text.strip())
+        text = self._text(path)
+        return None if schedule.is_empty(text) else Ritual(name="boot", kind="boot", path=path, text=text.strip())
 
-    def _text(self, path: str) -> str | None:
+    def _text(self, path: str) -> str:
         try:
             return self.home.read(DocPath.parse(path)).text
         except HomeError:
-            return None
+            return ""
 
     def estimate(self) -> Estimate:
         """What a day would cost with the pages there are."""
         now, zone = self.now(), self.zone()
-        runs = [(each, runs_a_day(each, now, zone)) for each in self.pages()[0]]
+        runs = [(each, schedule.runs_a_day(each, now, zone)) for each in self.pages()[0]]
         prompts = {scope: tokens_of(self.home.prompt(scope=scope).text) for scope in (Scope.HEARTBEAT, Scope.CRON)}
         tokens = sum(count * prompts[_scope(each)] for each, count in runs)
         return Estimate(runs=sum(count for _, count in runs), tokens=tokens, most=self._asked.day_tokens)
@@ -130,33 +115,31 @@ class Rituals:
 
     def switch(self, on: bool) -> Schedule:
         """On, which forgets why it was stopped; or off, which it stays until it is switched on."""
-        return self._change(
-            lambda kept: replace(kept, on=True, stopped="", failures=0) if on else replace(kept, on=False)
-        )
+        forgotten: dict[str, Any] = {"stopped": "", "failures": 0} if on else {}
+        return self._change(lambda kept: replace(kept, on=on, **forgotten))
 
     def pause(self, name: str, *, paused: bool) -> Schedule:
         """A ritual rests, or runs again. Raises NotFound."""
         self._named(name)
-        return self._change(
-            lambda state: replace(
-                state, paused=tuple(sorted({*state.paused, name} - ({name} if not paused else set())))
-            )
-        )
+
+        def changed(kept: Schedule) -> Schedule:
+            others = {*kept.paused} - {name}
+            return replace(kept, paused=tuple(sorted({*others, name} if paused else others)))
+
+        return self._change(changed)
 
     def _named(self, name: str) -> Ritual:
         found, boot = self.pages()[0], self.boot()
         for each in [*found, *([boot] if boot else [])]:
             if each.name == name:
                 return each
-        known = ", ".join(each.name for each in found) or "none"
-        raise NotFound(
-            f"there is no ritual {name!r}; there is: {known}", hint=f"a routine is a page {ROUTINES}/NAME.md"
-        )
+        known, hint = ", ".join(each.name for each in found) or "none", f"a routine is a page {ROUTINES}/NAME.md"
+        raise NotFound(f"there is no ritual {name!r}; there is: {known}", hint=hint)
 
     def _change(self, made: Callable[[Schedule], Schedule]) -> Schedule:
         with self._store.lock():
             state = made(self.state())
-            self._store.state.put(STATE, state.written())
+            self._store.state.put(schedule.STATE, state.written())
             return state
 
     # -- running ----------------------------------------------------------------------------------------------------------
@@ -165,7 +148,7 @@ class Rituals:
         """Everything that is due now, one after the other; for a server's rounds, `starting` with the first. Whoever does
         not get the lease does nothing."""
         state = self.state()
-        if not state.on or state.stopped or not is_awake(self.now(), self._asked):
+        if not state.on or state.stopped or not schedule.is_awake(self.now(), self._asked):
             return []
         try:
             with self._store.lease("rituals", patience=0):
@@ -185,7 +168,7 @@ class Rituals:
             new = known is not None and not set(known) <= set(state.ran[ritual.name].known or known)
             if known is not None and state.ran[ritual.name].known is None:
                 self._remember(ritual.name, known)
-            if not is_due(ritual, state, self.now(), self.zone(), new=new) or self._waits(ritual):
+            if not schedule.is_due(ritual, state, self.now(), self.zone(), new=new) or self._waits(ritual):
                 continue
             done.append(self._run(ritual, known))
             state = self.state()
@@ -202,17 +185,15 @@ class Rituals:
             return None
         if self._store.documents.kind_of(ritual.watch) != "folder":
             return ()
-        return digests(entry.path for entry in self.home.list_all(ritual.watch))
+        return schedule.digests(entry.path for entry in self.home.list_all(ritual.watch))
 
     def _waits(self, ritual: Ritual) -> bool:
         """Whether a heartbeat waits, because the owner talks just now."""
         if ritual.kind != "heartbeat":
             return False
         latest = (self.now() - TALKING).timestamp()
-        rows = (
-            row for row in self.home.sessions.list() if row.scope == Scope.MAIN and not row.layer and not row.closed
-        )
-        return any(datetime.fromisoformat(row.updated_at).timestamp() > latest for row in rows)
+        own = (row for row in self.home.sessions.list() if row.scope == Scope.MAIN and not row.layer)
+        return any(datetime.fromisoformat(row.updated_at).timestamp() > latest for row in own if not row.closed)
 
     def run(self, name: str) -> RitualRun:
         """One run now, because the owner asks: also where the schedule is off. Raises NotFound and HomeBusy."""
@@ -222,7 +203,7 @@ class Rituals:
             return self._run(ritual, self._watched(ritual))
 
     def _run(self, ritual: Ritual, known: tuple[str, ...] | None) -> RitualRun:
-        most = allowance(ritual, self.state(), self._asked)
+        most = schedule.allowance(ritual, self.state(), self._asked)
         most = most if self._left is None else min(most, self._left)
         name = ritual.model or self._asked.model or self._models.choice().name
         with self.home.sessions.begin(scope=_scope(ritual), channel=ritual.kind, model=name) as session:
@@ -260,7 +241,7 @@ class Rituals:
             return done, isinstance(error, ModelDown) and error.final
         if text := "\n\n".join(told):
             session.log("assistant", text)
-        text = text or ("" if is_silence(said) else said.strip())
+        text = text or ("" if schedule.is_silence(said) else said.strip())
         status: Literal["delivered", "silent"] = "delivered" if text and ritual.deliver else "silent"
         return replace(done, status=status, text=text, tokens=purse.spent), False
 
@@ -275,16 +256,16 @@ def _scope(ritual: Ritual) -> Scope:
     return Scope.HEARTBEAT if ritual.kind == "heartbeat" else Scope.CRON
 
 
-def _notices(told: list[str]) -> FunctionToolset[Any]:
+def _notices(told: list[str]) -> ai.FunctionToolset[Any]:
     """The one tool that a ritual has beside those of its session."""
 
-    def notify(text: str) -> ToolReturn:
+    def notify(text: str) -> ai.ToolReturn:
         """Tell your owner something, in at most three sentences. Only they will read it."""
         if text.strip():
             told.append(text.strip()[:MOST_TOLD])
-        return ToolReturn("your owner will read it", metadata=TAKEN_IN)  # our own word, and nothing from outside
+        return ai.ToolReturn("your owner will read it", metadata=TAKEN_IN)  # our own word, and nothing from outside
 
-    return FunctionToolset([notify], id="rituals")
+    return ai.FunctionToolset([notify], id="rituals")
 
 
 def _asked_of(ritual: Ritual, session: Session, now: datetime) -> str:

@@ -67,13 +67,9 @@ class Ritual:
         if self.every is not None:
             minutes = int(self.every.total_seconds() // 60)
             return f"every {minutes} minutes" if minutes % 60 else f"every {minutes // 60} hours"
-        return (
-            f"at {self.at}"
-            if self.at
-            else f"when a document is new in {self.watch}/"
-            if self.watch
-            else "at each start"
-        )
+        if self.at:
+            return f"at {self.at}"
+        return f"when a document is new in {self.watch}/" if self.watch else "at each start"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,9 +105,8 @@ class Schedule:
             kept = json.loads(data or b"{}")
             refuse_newer("the schedule's state", kept.pop("format", FORMAT), FORMAT)
             ran = {name: Ran(**each) for name, each in kept.pop("ran", {}).items()}
-            ran = {
-                name: each if each.known is None else replace(each, known=tuple(each.known))
-                for name, each in ran.items()
+            ran |= {
+                name: replace(each, known=tuple(each.known)) for name, each in ran.items() if each.known is not None
             }
             delivered = tuple((time, name, session) for time, name, session in kept.pop("delivered", ()))
             return cls(**{**kept, "paused": tuple(kept.get("paused", ()))}, ran=ran, delivered=delivered)
@@ -131,23 +126,20 @@ class Schedule:
 
     def begun(self, ritual: Ritual, now: datetime, tokens: int, known: tuple[str, ...] | None) -> Schedule:
         """A run begins: it counts as done and its tokens as spent, so that a kill repeats and frees nothing."""
-        ran = replace(
-            self.ran[ritual.name], last=now.isoformat(), outcome="began", tokens=tokens, session="", known=known
-        )
+        begun = {"last": now.isoformat(), "outcome": "began", "session": ""}
+        ran = replace(self.ran[ritual.name], tokens=tokens, known=known, **begun)
         return replace(self, spent=self.spent + tokens, ran={**self.ran, ritual.name: ran})
 
     def ended(self, ritual: Ritual, now: datetime, *, outcome: str, session: str = "", used: int = 0) -> Schedule:
         """A run ended: what it did not use can be used."""
         ran = self.ran.get(ritual.name) or Ran(seen=now.isoformat(), tokens=used)
         spent = self.spent - (ran.tokens - used if self.day == now.date().isoformat() else 0)
-        ran = replace(ran, outcome=outcome, session=session, tokens=used)
+        runs = {**self.ran, ritual.name: replace(ran, outcome=outcome, session=session, tokens=used)}
         delivered = self.delivered
         if outcome == "delivered":
             delivered = (*delivered, (now.isoformat(), ritual.name, session))[-KEPT:]
         failures = self.failures if outcome.startswith("failed") else 0
-        return replace(
-            self, spent=max(0, spent), ran={**self.ran, ritual.name: ran}, delivered=delivered, failures=failures
-        )
+        return replace(self, spent=max(0, spent), ran=runs, delivered=delivered, failures=failures)
 
     def failed(self, why: str, *, final: bool) -> Schedule:
         """A run went wrong: after three in a row, or at once where no other would go better, nothing runs any more."""
@@ -188,10 +180,8 @@ def heartbeat_of(text: str, path: str, asked: RitualsConfig) -> Ritual | None:
     """The heartbeat that a page asks for; None where it asks for nothing, or no time is set."""
     if is_empty(text) or not asked.heartbeat:
         return None
-    body = text[front_matter_end(text) :].strip()
-    return Ritual(
-        name="heartbeat", kind="heartbeat", path=path, text=body, **_times(asked.heartbeat, "rituals.heartbeat")
-    )
+    body, times = text[front_matter_end(text) :].strip(), _times(asked.heartbeat, "rituals.heartbeat")
+    return Ritual(name="heartbeat", kind="heartbeat", path=path, text=body, **times)
 
 
 @lru_cache(maxsize=1024)  # a page is looked at in every round, and seldom changes

@@ -21,11 +21,11 @@ from mcp.client import Transport
 from mcp.client.stdio import DEFAULT_INHERITED_ENV_VARS
 from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.message import SessionMessage
-from mcp_types import CallToolResult, Tool, jsonrpc_message_adapter
+from mcp_types import CONNECTION_CLOSED, CallToolResult, Tool, jsonrpc_message_adapter
 
 from anima.errors import HomeError
 from anima.model import OutsideServer
-from mcp import Client
+from mcp import Client, MCPError
 
 T = TypeVar("T")
 START = 30.0  # seconds to say which tools there are
@@ -89,7 +89,8 @@ class Server:
         except asyncio.CancelledError:
             raise
         except Exception as error:
-            if (self._task is not None and self._task.done()) or not _is_answer(error):
+            is_answer = isinstance(error, MCPError) and error.code != CONNECTION_CLOSED  # it is well, and this is wrong
+            if (self._task is not None and self._task.done()) or not is_answer:
                 await self.close()
                 why = str(error) if isinstance(error, ServerGone) else type(error).__name__
                 raise ServerGone(f"{name} did not start, or ended ({why})", hint=UNKNOWN) from None
@@ -125,15 +126,6 @@ class Server:
         return _over_http(self.config.url, {"Authorization": f"Bearer {token}"} if token else {})
 
 
-def _is_answer(error: Exception) -> bool:
-    """Whether a server answered that something is wrong, and is well."""
-    from mcp_types import CONNECTION_CLOSED
-
-    from mcp import MCPError
-
-    return isinstance(error, MCPError) and error.code != CONNECTION_CLOSED
-
-
 @asynccontextmanager
 async def _piped(command: list[str], env: Mapping[str, str]) -> AsyncIterator[Any]:
     process = await asyncio.create_subprocess_exec(
@@ -167,6 +159,11 @@ async def _piped(command: list[str], env: Mapping[str, str]) -> AsyncIterator[An
                 with suppress(OSError):
                     await stdin.drain()
 
+    async def drains() -> None:
+        with suppress(OSError):
+            while await stdout.read(LINE):
+                pass
+
     both = [asyncio.create_task(hears()), asyncio.create_task(says())]
     try:
         yield ours, outgoing
@@ -175,7 +172,7 @@ async def _piped(command: list[str], env: Mapping[str, str]) -> AsyncIterator[An
             task.cancel()
         await asyncio.wait(both)
         stdin.close()
-        rest = asyncio.create_task(_drained(stdout))  # nobody ends who cannot say the rest
+        rest = asyncio.create_task(drains())  # nobody ends who cannot say the rest
         with suppress(TimeoutError, OSError):
             await asyncio.wait_for(process.wait(), GRACE)
         with suppress(ProcessLookupError, PermissionError):
@@ -184,12 +181,6 @@ async def _piped(command: list[str], env: Mapping[str, str]) -> AsyncIterator[An
         await rest
         for stream in (theirs, ours, outgoing, leaving):
             stream.close()
-
-
-async def _drained(stdout: asyncio.StreamReader) -> None:
-    with suppress(OSError):
-        while await stdout.read(LINE):
-            pass
 
 
 @asynccontextmanager

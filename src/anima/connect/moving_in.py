@@ -30,9 +30,8 @@ _SECRET = re.compile(r"(?i)(?:key|token|secret|password)$")
 _LISTS = ("prompt.additional",)  # keys to which several values may go
 _TOLD = (*_LISTS, "persona.file")  # keys that say what a prompt is told
 _LOGIN = re.compile(r"^([A-Za-z][\w+.-]*://)[^/?#]*@")  # of an address
-_ASKED = re.compile(
-    r"(?i)(?:^|(?<=&))[^=&#]*(?:key|token|secret|password|sig)=[^&#]*&?"
-)  # of what an address asks with
+# Of what an address asks with.
+_ASKED = re.compile(r"(?i)(?:^|(?<=&))[^=&#]*(?:key|token|secret|password|sig)=[^&#]*&?")
 _EXPORT = re.compile(r"^(?:export\s+)?([A-Z][A-Z0-9_]*)=(.*)$", re.M)
 
 
@@ -72,12 +71,11 @@ def settings_edit(file: Path, home: str) -> tuple[Step | None, Settings, list[tu
 def settings_of(file: str, text: str, *, home: str) -> Settings:
     """What a file says. Raises BadInput for one that is no file of a system that the table knows."""
     folder, name = os.path.split(file)
-    tree = _read(name, text)
+    tree, systems = _read(name, text)
     kinds: dict[str, dict[str, Any]] = read_table("connect", "settings")
-    ways = {"yaml": ("nexo", "carapace"), "env": ("ironclaw",), "json": ("openclaw", "agentscope")}[_way(name, text)]
-    kind = next((kind for kind in ways if set(kinds[kind]["marks"]) & set(tree)), None)
+    kind = next((kind for kind in systems if set(kinds[kind]["marks"]) & set(tree)), None)
     if kind is None:
-        raise BadInput(f"{name}: nothing in it is a setting of {', '.join(kinds[each]['title'] for each in ways)}")
+        raise BadInput(f"{name}: nothing in it is a setting of {', '.join(kinds[each]['title'] for each in systems)}")
     taken, left, last = dict[str, Any](), list[tuple[str, str]](), dict[str, Any]()
     for each in _values(tree):
         where, why = _goes(each, kinds[kind])
@@ -90,25 +88,22 @@ def settings_of(file: str, text: str, *, home: str) -> Settings:
     return Settings(title=kinds[kind]["title"], taken=taken | last, left=tuple(left))
 
 
-def _way(name: str, text: str) -> str:
+def _read(name: str, text: str) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """What a file says, and the systems whose it may be."""
     if name.endswith((".yaml", ".yml")):
-        return "yaml"
-    return "json" if text.lstrip().startswith(("{", "//", "/*")) else "env"
-
-
-def _read(name: str, text: str) -> dict[str, Any]:
-    try:
-        way = _way(name, text)
-        if way == "env":
-            return {key: value.strip().strip("\"'") for key, value in _EXPORT.findall(text)}
-        tree = yaml.safe_load(text) if way == "yaml" else texts.at(text, ())
-    except (yaml.YAMLError, RecursionError) as error:
-        raise BadInput(f"{name} cannot be read as YAML ({str(error).splitlines()[0]})") from None
+        try:
+            tree, systems = yaml.safe_load(text), ("nexo", "carapace")
+        except (yaml.YAMLError, RecursionError) as error:
+            raise BadInput(f"{name} cannot be read as YAML ({str(error).splitlines()[0]})") from None
+    elif text.lstrip().startswith(("{", "//", "/*")):
+        tree, systems = texts.at(text, ()), ("openclaw", "agentscope")
+    else:
+        return {key: value.strip().strip("\"'") for key, value in _EXPORT.findall(text)}, ("ironclaw",)
     if isinstance(tree, list):
-        return {"rules": tree}  # Carapace's file may be the bare list
+        tree = {"rules": tree}  # Carapace's file may be the bare list
     if not isinstance(tree, dict):
         raise BadInput(f"{name} holds no settings")
-    return tree
+    return tree, systems
 
 
 def _values(tree: object, names: tuple[str, ...] = ("",), places: tuple[int, ...] = ()) -> Iterator[Value]:
@@ -137,15 +132,10 @@ def _goes(each: Value, kind: Mapping[str, Any]) -> tuple[str | dict[str, Any] | 
             return {key: 0.0 if text == "0" else text for key, _, text in pairs}, ""
     if found is not None:
         return found, ""
-    return None, next((left[name] for name in _wider(each.names) if name in left), _NOTHING)
-
-
-def _wider(names: tuple[str, ...]) -> Iterator[str]:
-    """The names by which a value may stand in the table, and those of everything it stands beneath."""
-    yield from names
-    parts = [name.split(".") for name in names]
+    wider, parts = list(each.names), [name.split(".") for name in each.names]  # and of everything it stands beneath
     for depth in range(max(map(len, parts)) - 1, 0, -1):
-        yield from (f"{'.'.join(part[:depth])}.*" for part in parts if depth < len(part))
+        wider += [f"{'.'.join(part[:depth])}.*" for part in parts if depth < len(part)]
+    return None, next((left[name] for name in wider if name in left), _NOTHING)
 
 
 def _without_keys(value: str) -> str:

@@ -13,6 +13,7 @@ import re
 import tomllib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
@@ -31,7 +32,7 @@ class HostEdit:
 
 
 _SKIP = re.compile(r"(?:\s+|//[^\n]*|/\*[\s\S]*?\*/)*")
-_ATOM = re.compile(r"[^\s,:\[\]{}'\"/]+")
+_WORD = re.compile(r"""\"(?:[^"\\]|\\[\s\S])*\"|'(?:[^'\\]|\\[\s\S])*'|[^\s,:\[\]{}'"/]+""")
 _WORDS = {"true": True, "false": False, "null": None}
 _BREAK = re.compile(r",\n\s+")
 _TEXTS = re.compile(r'\[\n\s+("(?:[^"\\]|\\.)*"(?:,\n\s+"(?:[^"\\]|\\.)*")*)\n\s*\]')
@@ -65,47 +66,37 @@ def _after(text: str, at: int) -> int:
     return found.end() if found else at
 
 
+def _word(text: str, at: int) -> tuple[str, int]:
+    """A text in either kind of quotes as JSON writes it, or a name, number or word without any; and where it ends."""
+    found = _WORD.match(text, at)
+    if found is None:
+        raise ValueError
+    word = found[0]
+    if word[0] == "'":
+        word = '"' + word[1:-1].replace("\\'", "'").replace('"', '\\"') + '"'
+    return word, found.end()
+
+
 def _value(text: str, at: int, depth: int) -> JsonNode:
+    """A value. An object and a list are read alike, but for the names of members."""
     if depth > 100:
         raise ValueError
-    if text[at] in "{[":
-        return _parts(text, at, depth)
-    if text[at] in "\"'":
-        end = _string_end(text, at)
-        return JsonNode(at, end, _string(text[at:end]))
-    word = _ATOM.match(text, at)
-    if word is None:
-        raise ValueError
-    value = _WORDS[word[0]] if word[0] in _WORDS else _number(word[0])
-    return JsonNode(at, word.end(), value)
-
-
-def _number(word: str) -> Any:
-    return float(word) if any(sign in word for sign in ".eE") else int(word, 0)
-
-
-def _string_end(text: str, at: int) -> int:
-    quote, end = text[at], at + 1
-    while text[end] != quote:
-        end += 2 if text[end] == "\\" else 1
-    return end + 1
-
-
-def _string(raw: str) -> str:
-    inner = raw[1:-1]
-    if raw[0] == "'":
-        inner = inner.replace("\\'", "'").replace('"', '\\"')
-    return str(json.loads(f'"{inner}"', strict=False))
-
-
-def _parts(text: str, at: int, depth: int) -> JsonNode:
-    """An object or a list."""
+    if text[at] not in "{[":
+        word, end = _word(text, at)
+        if word[0] == '"':
+            return JsonNode(at, end, str(json.loads(word, strict=False)))
+        number = float if any(sign in word for sign in ".eE") else partial(int, base=0)
+        return JsonNode(at, end, _WORDS[word] if word in _WORDS else number(word))
     closing = "}" if text[at] == "{" else "]"
     node, here = JsonNode(at, at, None), _after(text, at + 1)
     while text[here] != closing:
         start, key = here, cast("str | int", len(node.parts))
         if closing == "}":
-            key, here = _name(text, here)
+            word, end = _word(text, here)
+            key, here = str(json.loads(word, strict=False)) if word[0] == '"' else word, _after(text, end)
+            if text[here] != ":":
+                raise ValueError
+            here = _after(text, here + 1)
         found = _value(text, here, depth + 1)
         node.parts[key] = (start, found)
         here = _after(text, found.end)
@@ -116,21 +107,6 @@ def _parts(text: str, at: int, depth: int) -> JsonNode:
     values = {key: found.value for key, (_, found) in node.parts.items()}
     node.value, node.end = values if closing == "}" else list(values.values()), here + 1
     return node
-
-
-def _name(text: str, at: int) -> tuple[str, int]:
-    """The name of a member, and where its value begins."""
-    if text[at] in "\"'":
-        end = _string_end(text, at)
-        name = _string(text[at:end])
-    elif word := _ATOM.match(text, at):
-        name, end = word[0], word.end()
-    else:
-        raise ValueError
-    end = _after(text, end)
-    if text[end] != ":":
-        raise ValueError
-    return name, _after(text, end + 1)
 
 
 # -- putting in and taking out ---------------------------------------------------------------------------------------------
@@ -199,9 +175,11 @@ def _added(text: str, node: JsonNode, name: str, value: object, depth: int) -> s
     step = _step(text)
     drawn = name + _drawn(text, value, depth)
     if spans:
-        at, before = spans[-1][1], _indent_of(text, spans[-1][0])
-        lead = f"{newline}{before}" if before is not None else " "
-        return f"{text[:at]},{lead}{drawn}{text[at:]}"
+        begins, ends = spans[-1]
+        line = text.rfind("\n", 0, begins) + 1
+        before = text[line:begins]  # the blanks of a line of its own, or what else stands before it
+        lead = " " if not line or before.strip() else f"{newline}{before}"
+        return f"{text[:ends]},{lead}{drawn}{text[ends:]}"
     inside = f"{newline}{step * depth}{drawn}{newline}{step * (depth - 1)}"
     return text[: node.start + 1] + inside + text[node.end - 1 :]
 
@@ -235,13 +213,6 @@ def _step(text: str) -> str:
     """How the file indents."""
     found = re.search(r"\{[ \t]*\r?\n([ \t]+)\S", text)
     return found[1] if found else "  "
-
-
-def _indent_of(text: str, at: int) -> str | None:
-    """The blanks before what stands first on its line; None where something else stands before it."""
-    start = text.rfind("\n", 0, at) + 1
-    before = text[start:at]
-    return before if start and not before.strip() else None
 
 
 # -- TOML and YAML -----------------------------------------------------------------------------------------------------

@@ -117,7 +117,10 @@ class Card(NamedTuple):
 def of_proposal(home: Home, waiting: Proposal, fits: Callable[[str], bool]) -> Card:
     asks = "calls a tool" if waiting.call else f"changes {waiting.path.text}"
     text = f"{waiting.id} {asks}: {waiting.why}\n\n{waiting.diff}"
-    return _card(waiting.id, waiting.content, text, _alone(home, waiting), fits, call=waiting.call is not None)
+    alone = home.inbox.alone(waiting).removeprefix("call")  # which is decided here, too
+    if not alone and any(finding.severity >= Severity.DANGER for finding in waiting.findings):
+        alone = "danger"
+    return _card(waiting.id, waiting.content, text, alone, fits, call=waiting.call is not None)
 
 
 def of_noted(waiting: ForReview, fits: Callable[[str], bool]) -> Card:
@@ -136,12 +139,6 @@ def _card(id: str, mark: str, text: str, alone: str, fits: Callable[[str], bool]
         return Card(mark, f"{text}\n\n{_WHY.get(alone, '')} {ELSEWHERE}", ())
     yes = Button("Yes, call it" if call else "Keep", f"{YES} {id} {mark[:16]}")
     return Card(mark, text, (yes, Button("No" if call else "Drop", f"{NO} {id} {mark[:16]}")))
-
-
-def _alone(home: Home, waiting: Proposal) -> str:
-    alone = home.inbox.alone(waiting)
-    is_danger = any(finding.severity >= Severity.DANGER for finding in waiting.findings)
-    return "danger" if is_danger and alone in ("", "call") else "" if alone == "call" else alone
 
 
 def decided(home: Home, data: str, fits: Callable[[str], bool]) -> tuple[str, str]:

@@ -187,10 +187,8 @@ class Telegram:
         """What a message answers to: a member's words as a quotation, or words from outside; neither where we know them."""
         answered = message.get("reply_to_message") or {}
         said = str((message.get("quote") or {}).get("text") or answered.get("text") or answered.get("caption") or "")
-        whose, is_carried = (
-            answered.get("from") or {},
-            bool(message.get("external_reply")) or self._is_carried(answered),
-        )
+        whose = answered.get("from") or {}
+        is_carried = message.get("external_reply") or self._is_carried(answered)
         if is_carried or (venue.is_direct and whose.get("id") not in (self._id, message["from"]["id"])):
             return "", said[:QUOTED]
         if venue.is_direct or not said or whose.get("id") == self._id:
