@@ -263,9 +263,8 @@ class Conversation:
     def _room(self) -> int:
         """How many tokens stay word for word after a cut: a share of the window, and half of what prompt and tools leave."""
         window = self.session.site.config.sessions.window
-        base = max(
-            lodging.tokens_of(self.session.prompt.text), self._in_context() - sum(map(lodging.weight, self._turns))
-        )
+        prompt, said = lodging.tokens_of(self.session.prompt.text), sum(map(lodging.weight, self._turns))
+        base = max(prompt, self._in_context() - said)
         return max(LEAST, min(int(window * KEPT), ((self._limit or window) - base) // 2))
 
     # -- the cut --------------------------------------------------------------------------------------------------------
@@ -299,10 +298,9 @@ class Conversation:
     async def _asked(self, prompt: str) -> str:
         """One answer that nobody sees, without tools."""
         made = await _answer_to(self.model, prompt)
-        self.purse.take(made.usage.input_tokens + made.usage.output_tokens)
-        self.usage += ai.RunUsage(
-            requests=1, input_tokens=made.usage.input_tokens, output_tokens=made.usage.output_tokens
-        )
+        heard, said = made.usage.input_tokens, made.usage.output_tokens
+        self.purse.take(heard + said)
+        self.usage += ai.RunUsage(requests=1, input_tokens=heard, output_tokens=said)
         return _text_in(made)
 
     async def _summary(self, turns: Sequence[Turn]) -> str:

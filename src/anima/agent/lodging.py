@@ -176,15 +176,12 @@ class Lodging(AbstractCapability[Any]):
             is_ours = self.session.listener.scope in (Scope.CRON, Scope.HEARTBEAT)  # nobody is there who says it
             await asyncio.to_thread(self.log, "system" if is_ours else "user", text, **self.about)
         self.heard.add(hash(str(ctx.prompt)))
-        if not marks(ctx.messages) <= self.heard and not await asyncio.to_thread(self._knows, ctx.messages):
-            await asyncio.to_thread(self.session.taint, Origin.TOOL)
+        if unknown := marks(ctx.messages) - self.heard:  # neither said in this process, nor, maybe, on record
+            summary, turns = await asyncio.to_thread(self.session.context)
+            if unknown - marks(messages_of(turns, summary)):
+                await asyncio.to_thread(self.session.taint, Origin.TOOL)
         self.heard |= marks(ctx.messages)
         return replace(self)
-
-    def _knows(self, history: Sequence[ai.ModelMessage]) -> bool:
-        """Whether a history that was handed over holds nothing but what the session has on record, or said in this process."""
-        summary, turns = self.session.context()
-        return marks(history) <= self.heard | marks(messages_of(turns, summary))
 
     def get_instructions(self) -> str:
         return self.session.prompt.text
@@ -225,13 +222,10 @@ class Lodging(AbstractCapability[Any]):
         own |= {tool.name for tool in asked.output_tools}
         own |= {tool.name for tool in self.outside if not tool.server}  # of other agents, taken in where they are heard
         parts = [part for message in request_context.messages for part in message.parts]
-        new = [
-            part
-            for part in parts
-            if isinstance(part, ai.UserPromptPart | ai.SystemPromptPart) and mark(part) not in self.heard
-        ]
-        made = [part for part in asked.instruction_parts or () if part.dynamic]
-        if new or made or any(is_outside(part, own, self._offered) for part in parts):
+        told = [part for part in parts if isinstance(part, ai.UserPromptPart | ai.SystemPromptPart)]
+        is_new = any(mark(part) not in self.heard for part in told)
+        is_made = any(part.dynamic for part in asked.instruction_parts or ())
+        if is_new or is_made or any(is_outside(part, own, self._offered) for part in parts):
             await asyncio.to_thread(self.session.taint, Origin.TOOL)
         self.heard.update(map(mark, parts))
         for text in self.meanwhile():

@@ -90,11 +90,8 @@ async def _streamed(messages: list[ai.ModelMessage], info: AgentInfo) -> AsyncIt
             yield word
         return
     for number, (name, given) in enumerate(found):
-        yield {
-            number: DeltaToolCall(
-                name=name, json_args=json.dumps(given), tool_call_id=f"practice_{len(messages)}_{number}"
-            )
-        }
+        id = f"practice_{len(messages)}_{number}"
+        yield {number: DeltaToolCall(name=name, json_args=json.dumps(given), tool_call_id=id)}
 
 
 Calls = Sequence[tuple[str, Mapping[str, Any]]]

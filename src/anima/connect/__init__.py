@@ -26,42 +26,19 @@ TEXT = 20_000  # characters of a text that are reported on; who types more has p
 NARROW = ("group", "cron", "subagent")  # scopes that a host may say; the owner's own is what it has else
 ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]{7,99}\Z")
 
-# An event of a host, and our word for it: start, prompt, tool, cut (before a compaction), summary (after it), turn (its
-# end), helper (a sub-agent begins), end.
-_LIKE_CLAUDE = {
-    "SessionStart": "start",
-    "UserPromptSubmit": "prompt",
-    "PostToolUse": "tool",
-    "PreCompact": "cut",
-    "PostCompact": "summary",
-    "Stop": "turn",
-    "SubagentStart": "helper",
-    "SessionEnd": "end",
-}
-_OURS = {word: word for word in _LIKE_CLAUDE.values()}
-EVENTS: Mapping[str, Mapping[str, str]] = {
-    "claude-code": _LIKE_CLAUDE,
-    "codex": _LIKE_CLAUDE,
-    "cursor": {
-        "sessionStart": "start",
-        "beforeSubmitPrompt": "prompt",
-        "postToolUse": "tool",
-        "preCompact": "cut",
-        "stop": "turn",
-        "subagentStart": "helper",
-        "sessionEnd": "end",
-    },
-    "gemini": {
-        "SessionStart": "start",
-        "BeforeAgent": "prompt",
-        "AfterTool": "tool",
-        "PreCompress": "cut",
-        "AfterAgent": "turn",
-        "SessionEnd": "end",
-    },
-    "hermes": _OURS,
-    "generic": _OURS,
-}
+# Our word for an event, and what it is called by Claude Code and Codex, by Cursor and by Gemini; hermes and generic say ours.
+_NAMED = (
+    ("start", "SessionStart", "sessionStart", "SessionStart"),
+    ("prompt", "UserPromptSubmit", "beforeSubmitPrompt", "BeforeAgent"),
+    ("tool", "PostToolUse", "postToolUse", "AfterTool"),
+    ("cut", "PreCompact", "preCompact", "PreCompress"),  # before a compaction
+    ("summary", "PostCompact", "", ""),  # after it
+    ("turn", "Stop", "stop", "AfterAgent"),  # its end
+    ("helper", "SubagentStart", "subagentStart", ""),  # a sub-agent begins
+    ("end", "SessionEnd", "sessionEnd", "SessionEnd"),
+)
+_HOSTS = {"claude-code": 1, "codex": 1, "cursor": 2, "gemini": 3, "hermes": 0, "generic": 0}
+EVENTS = {host: {row[at]: row[0] for row in _NAMED if row[at]} for host, at in _HOSTS.items()}
 _ANSWERED = ("start", "prompt", "helper")  # with text for the model
 # Codex tells a sub-agent's start by the same words; what begins so is no sentence of a person's.
 _MACHINE = re.compile(r"\s*(?:<[a-z][\w-]*[ >]|/[a-z]|\[(?:Request interrupted|SYSTEM))")

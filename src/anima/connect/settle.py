@@ -182,6 +182,12 @@ class Utterance(NamedTuple):
 
 
 _CODEX: Mapping[str, Literal["user", "assistant"]] = {"UserMessage": "user", "AgentMessage": "assistant"}
+_ASIDE = (
+    "isSidechain",
+    "isMeta",
+    "isCompactSummary",
+    "isVisibleInTranscriptOnly",
+)  # lines of Claude Code's that nobody said
 _GEMINI: Mapping[str, Literal["user", "assistant"]] = {"user": "user", "gemini": "assistant"}
 Reader = Callable[[Mapping[str, Any], dict[str, str]], Iterator[Utterance]]
 
@@ -210,9 +216,7 @@ def _dict(value: object) -> Mapping[str, Any]:
 
 def _claude_code(line: Mapping[str, Any], tools: dict[str, str]) -> Iterator[Utterance]:
     kind, id = line.get("type"), str(line.get("uuid", ""))
-    if kind not in ("user", "assistant") or any(
-        line.get(mark) for mark in ("isSidechain", "isMeta", "isCompactSummary", "isVisibleInTranscriptOnly")
-    ):
+    if kind not in ("user", "assistant") or any(map(line.get, _ASIDE)):
         return
     content = _dict(line.get("message")).get("content")
     if kind == "assistant":
@@ -265,22 +269,12 @@ def _gemini(line: Mapping[str, Any], tools: dict[str, str]) -> Iterator[Utteranc
     text, role = _texts(line.get("content")) or _texts(line.get("displayContent")), _GEMINI.get(str(line.get("type")))
     if role and text:
         yield Utterance(role, text, str(line.get("id", "")))
-    calls = line.get("toolCalls")
-    for call in _blocks(calls):
-        yield Utterance(
-            "tool",
-            str(call.get("resultDisplay", ""))[:TOOL_TEXT],
-            f"{line.get('id', '')}-{call.get('id', '')}",
-            str(call.get("name", "tool")),
-        )
+    for call in _blocks(line.get("toolCalls")):
+        said, id = str(call.get("resultDisplay", ""))[:TOOL_TEXT], f"{line.get('id', '')}-{call.get('id', '')}"
+        yield Utterance("tool", said, id, str(call.get("name", "tool")))
 
 
-READERS: Mapping[str, Reader] = {
-    "claude-code": _claude_code,
-    "codex": _codex,
-    "cursor": _cursor,
-    "gemini": _gemini,
-}
+READERS: Mapping[str, Reader] = {"claude-code": _claude_code, "codex": _codex, "cursor": _cursor, "gemini": _gemini}
 
 
 def said_in(host: str, raw: bytes, tools: dict[str, str]) -> Iterator[Utterance]:

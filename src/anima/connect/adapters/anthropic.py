@@ -89,10 +89,7 @@ class LodgedMemory(BetaBuiltinFunctionTool):
         path = self._path(command["path"])
         if self._is_folder(path):
             return self._listing(path, command["path"])
-        try:
-            lines = _lines(self.session.read(path))
-        except NotFound:
-            raise ToolError(_ABSENT.format(command["path"])) from None
+        lines = _lines(self._text(path, _ABSENT.format(command["path"])))
         if len(lines) > MAX_LINES:
             raise ToolError(f"File {command['path']} exceeds maximum line limit of {MAX_LINES:,} lines.")
         first, last = _range(command.get("view_range"), len(lines))
@@ -140,23 +137,18 @@ class LodgedMemory(BetaBuiltinFunctionTool):
         return f"The file {command['path']} has been edited."
 
     def _delete(self, command: Mapping[str, Any]) -> str:
-        path, named = self._path(command["path"]), command["path"]
-        inside = [each for each in self._paths() if each == path or each.startswith(f"{path}/")]
-        if not path or not inside:
-            raise ToolError(
-                f"Error: The path {named} does not exist" if path else f"Error: {ROOT} itself cannot be deleted"
-            )
-        for each in inside:
+        path = self._path(command["path"])
+        if not path:
+            raise ToolError(f"Error: {ROOT} itself cannot be deleted")
+        for each in self._beneath(path, command["path"]):
             self._done(self.session.change(Kind.DELETE, each))
-        return f"Successfully deleted {named}"
+        return f"Successfully deleted {command['path']}"
 
     def _rename(self, command: Mapping[str, Any]) -> str:
         old, new = self._path(command["old_path"]), self._path(command["new_path"])
         if not old or not new:
             raise ToolError(f"Error: {ROOT} itself cannot be renamed")
-        inside = [each for each in self._paths() if each == old or each.startswith(f"{old}/")]
-        if not inside:
-            raise ToolError(f"Error: The path {command['old_path']} does not exist")
+        inside = self._beneath(old, command["old_path"])
         if self._is_there(new) or self._is_folder(new):
             raise ToolError(f"Error: The destination {command['new_path']} already exists")
         for each in inside:
@@ -173,6 +165,12 @@ class LodgedMemory(BetaBuiltinFunctionTool):
 
     def _paths(self) -> list[str]:
         return [seen.path for seen in self.session.documents()]
+
+    def _beneath(self, path: str, named: str) -> list[str]:
+        """The document that a path names, or those of the folder. Raises ToolError where there is none."""
+        if inside := [each for each in self._paths() if each == path or each.startswith(f"{path}/")]:
+            return inside
+        raise ToolError(f"Error: The path {named} does not exist")
 
     def _is_there(self, path: str) -> bool:
         return path.casefold() in {each.casefold() for each in self._paths()}
