@@ -25,7 +25,7 @@ from anima.errors import BadArguments, HomeError, NoSuchDocument, NoSuchSession,
 from anima.model import Document, Receipt, Scope
 from anima.web import bodies
 from anima.web.draw import diff_lines
-from anima.web.guard import etag, of_refusal, problem
+from anima.web.guard import Problem, etag, of_refusal
 from anima.web.served import STREAM, Here, LastEvent, Me, TheHome, known_of, parted, told_live
 from anima.web.tokens import Pass
 
@@ -338,7 +338,7 @@ def snapshot(here: Here) -> Snapshot | Response:
     here.need_machine()
     if not here.snapping.acquire(blocking=False):
         said = "a snapshot is being taken already; it is in the list when it is done"
-        return problem(423, said, kind="urn:anima:home-busy", title="Home busy")
+        return Problem(423, said, kind="urn:anima:home-busy", title="Home busy")
     try:
         made = here.home.snapshots.take()
     finally:
@@ -505,7 +505,7 @@ async def events(here: Here, me: Me, last_event_id: LastEvent = None) -> Respons
     `Last-Event-ID` gives every change since. Events: change, proposal, decided, files, resync (look again).
     """
     if here.bulletin.listeners >= here.limits.streams:
-        return problem(429, "too many listeners", headers={"Retry-After": "5"})
+        return Problem(429, "too many listeners", headers={"Retry-After": "5"})
     after, keyring = known_of(last_event_id), here.keyring
     return told_live(here.bulletin.stream(after=after, still=lambda: keyring.named(me.id) is not None))
 

@@ -182,7 +182,7 @@ class Guard:
                 log.exception("an error of ours while answering %s", scope["method"])
             if begun:
                 raise
-            await (of_error(error) if isinstance(error, HomeError) else problem(500))(scope, receive, noted)
+            await (of_error(error) if isinstance(error, HomeError) else Problem(500))(scope, receive, noted)
         finally:
             if scope["path"] not in PROBES:
                 _logged(scope, begun, time.monotonic() - began)
@@ -208,7 +208,7 @@ class Guard:
         _check_origin(scope, headers, own=self._origin if is_own else "")
         is_open = scope["path"].startswith(OPEN)
         if is_open and is_write and self._logins.wait(""):
-            raise Turned(problem(429, "too many tries; wait a minute", headers={"Retry-After": "60"}))
+            raise Turned(Problem(429, "too many tries; wait a minute", headers={"Retry-After": "60"}))
         if not is_open:
             await self._check_pass(scope, headers)
         if not is_write:
@@ -288,7 +288,7 @@ def _check_host(headers: Headers) -> None:
     hosts = headers.getlist("host")
     name = hosts[0].rpartition(":")[0] if len(hosts) == 1 and hosts[0].rpartition(":")[2].isdigit() else "".join(hosts)
     if len(hosts) != 1 or name.lower() not in HOSTS:
-        raise Turned(problem(421, "this server answers only to its own names on this machine"))
+        raise Turned(Problem(421, "this server answers only to its own names on this machine"))
 
 
 def _check_origin(scope: Scope, headers: Headers, *, own: str) -> None:
@@ -297,20 +297,20 @@ def _check_origin(scope: Scope, headers: Headers, *, own: str) -> None:
     own = own or f"{scope.get('scheme', 'http')}://{headers['host']}".lower()
     is_visit = scope["method"] == "GET" and scope["path"] == "/login" and headers.get("sec-fetch-mode") == "navigate"
     if origin is not None and origin.lower() != own:
-        raise Turned(problem(403, "requests from other origins are not answered"))
+        raise Turned(Problem(403, "requests from other origins are not answered"))
     if site not in ("none", "same-origin") and not is_visit:
-        raise Turned(problem(403, "requests from other sites are not answered"))
+        raise Turned(Problem(403, "requests from other sites are not answered"))
     if scope["method"] not in _SAFE and headers.get("cookie") and "authorization" not in headers and origin is None:
-        raise Turned(problem(403, "a browser says where a write comes from, and this one did not"))
+        raise Turned(Problem(403, "a browser says where a write comes from, and this one did not"))
 
 
 def _too_many(what: str, wait: float) -> Response:
-    return problem(429, what, headers={"Retry-After": str(1 + int(wait))})
+    return Problem(429, what, headers={"Retry-After": str(1 + int(wait))})
 
 
 async def _body(scope: Scope, headers: Headers, receive: Receive, *, most: int, whose: str = "") -> bytes:
     """All of a request's body, which has a limit whatever it says of its length."""
-    too_long = Turned(problem(413, f"a request{whose} has at most {most:,} bytes", limit=most))
+    too_long = Turned(Problem(413, f"a request{whose} has at most {most:,} bytes", limit=most))
     told = headers.get("content-length", "0")
     if not told.isascii() or not told.isdigit() or int(told[:20]) > most:
         raise too_long
@@ -319,14 +319,14 @@ async def _body(scope: Scope, headers: Headers, receive: Receive, *, most: int, 
     while more:
         message = await receive()
         if message["type"] != "http.request":
-            raise Turned(problem(400, "the request ended too early"))
+            raise Turned(Problem(400, "the request ended too early"))
         body += message.get("body", b"")
         more = message.get("more_body", False)
         if len(body) > most:
             raise too_long
     kind = headers.get("content-type", "").partition(";")[0].strip().lower()
     if body and scope["path"].startswith(("/api/", "/v1/")) and kind != "application/json":
-        raise Turned(problem(415, "the API takes application/json"))
+        raise Turned(Problem(415, "the API takes application/json"))
     return bytes(body)
 
 
@@ -350,35 +350,28 @@ MEDIA = "application/problem+json"
 _WORD = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
-def problem(
-    status: int,
-    detail: str = "",
-    *,
-    kind: str = "about:blank",
-    title: str = "",
-    headers: Mapping[str, str] | None = None,
-    **more: Any,
-) -> Response:
-    body = {"type": kind, "title": title or HTTPStatus(status).phrase, "status": status}
-    body |= {"detail": detail} if detail else {}
-    body |= {name: value for name, value in more.items() if value is not None}
-    return _Problem(body, headers or {})
+class Problem(Response):
+    """What went wrong with a request, in the form that its address is answered in."""
 
-
-class _Problem(Response):
-    """A problem, in the form that its address is answered in."""
-
-    def __init__(self, body: Mapping[str, Any], headers: Mapping[str, str]) -> None:
-        self._body = body
-        text = json.dumps(body, ensure_ascii=True)
-        super().__init__(text, status_code=body["status"], media_type=MEDIA, headers=dict(headers))
+    def __init__(
+        self,
+        status: int,
+        detail: str = "",
+        *,
+        kind: str = "about:blank",
+        title: str = "",
+        headers: Mapping[str, str] | None = None,
+        **more: Any,
+    ) -> None:
+        body = {"type": kind, "title": title or HTTPStatus(status).phrase, "status": status}
+        body |= {name: value for name, value in {"detail": detail or None, **more}.items() if value is not None}
+        self._said = "; ".join(filter(None, (detail or str(body["title"]), more.get("hint"))))
+        super().__init__(json.dumps(body, ensure_ascii=True), status, headers, MEDIA)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if is_openai(scope["path"]):
-            body, status = self._body, self.status_code
-            said = "; ".join(filter(None, (body.get("detail") or body["title"], body.get("hint"))))
             kept = {name: value for name, value in self.headers.items() if name in ("retry-after", "www-authenticate")}
-            await of_openai(status, said, headers=kept)(scope, receive, send)
+            await of_openai(self.status_code, self._said, headers=kept)(scope, receive, send)
         else:
             await super().__call__(scope, receive, send)
 
@@ -415,7 +408,7 @@ def of_error(error: HomeError, **more: Any) -> Response:
         more["rule"] = error.rule
     title = _WORD.sub(" ", type(error).__name__).capitalize()
     kind = f"urn:anima:{title.lower().replace(' ', '-')}"
-    return problem(http_status(error), str(error), kind=kind, title=title, headers=headers, hint=error.hint, **more)
+    return Problem(http_status(error), str(error), kind=kind, title=title, headers=headers, hint=error.hint, **more)
 
 
 def of_refusal(receipt: Receipt) -> Response:
@@ -430,17 +423,17 @@ def of_request(errors: Iterable[Mapping[str, Any]]) -> Response:
     told = ((".".join(map(str, error.get("loc", ()))), str(error.get("msg", ""))) for error in errors)
     found = [{"where": printable(where, 200), "wrong": printable(wrong, 300)} for where, wrong in told]
     first = f"{found[0]['where']}: {found[0]['wrong']}" if found else "the request makes no sense"
-    return problem(400, first, kind="urn:anima:bad-input", title="Bad input", errors=found[:20])
+    return Problem(400, first, kind="urn:anima:bad-input", title="Bad input", errors=found[:20])
 
 
 def unknown() -> Response:
     """The answer to whoever shows no credential that works. It says no more than that."""
-    return problem(401, headers={"WWW-Authenticate": "Bearer"})
+    return Problem(401, headers={"WWW-Authenticate": "Bearer"})
 
 
 def nothing_there() -> Response:
     """The one answer for what is not there and for what is not yours."""
-    return problem(404, "there is no such thing here", kind="urn:anima:not-found", title="Not found")
+    return Problem(404, "there is no such thing here", kind="urn:anima:not-found", title="Not found")
 
 
 def etag(digest: str) -> str:

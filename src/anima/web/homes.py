@@ -30,7 +30,7 @@ from anyio import to_thread
 from anima.errors import BadArguments, Damaged, HomeError, NoSuchHome, NotFound, OverQuota, Refused, StaleWrite
 from anima.home import Home, now
 from anima.model import HOSTED, Scope
-from anima.web.guard import RateLimits, Turned, of_error, problem
+from anima.web.guard import Problem, RateLimits, Turned, of_error
 from anima.web.served import Bulletin, Served
 from anima.web.tokens import (
     MOST_PASSES,
@@ -221,7 +221,7 @@ class _Held:
         if self.is_over:
             said = f"there is a quota of {most:,} requests a day, and it is used up"
             wait = 86_400 - int(time.time()) % 86_400
-            raise Turned(problem(429, said, title="Over quota", rule="quota", headers={"Retry-After": str(wait)}))
+            raise Turned(Problem(429, said, title="Over quota", rule="quota", headers={"Retry-After": str(wait)}))
         self.asked += 1
 
 
@@ -266,7 +266,7 @@ class ManyHomes:
         (key,) = by.values()
         is_known = key in self._known
         if not is_known and self._waiting >= MOST_STRANGERS:
-            raise Turned(problem(429, "too many tries; try again", headers={"Retry-After": "1"}))
+            raise Turned(Problem(429, "too many tries; try again", headers={"Retry-After": "1"}))
         self._waiting += not is_known
         try:
             lane = self._friends if is_known else self._strangers
@@ -282,7 +282,7 @@ class ManyHomes:
         if len(self._known) > MOST_KNOWN:
             del self._known[next(iter(self._known))]
         if row["is_suspended"]:
-            raise Turned(problem(403, "this tenant is suspended", title="Refused", rule="suspended"))
+            raise Turned(Problem(403, "this tenant is suspended", title="Refused", rule="suspended"))
         return _pass_of(row)
 
     async def redeem(self, secret: str) -> tuple[str, str] | None:
@@ -513,7 +513,7 @@ def _await(threads: list[threading.Thread]) -> None:
 def _away(error: HomeError) -> Turned:
     """What whoever asks is told when the database cannot do what it is asked."""
     log.error("the database: %s", error)
-    return Turned(problem(503, "the homes cannot be reached now; nothing was done", headers={"Retry-After": "2"}))
+    return Turned(Problem(503, "the homes cannot be reached now; nothing was done", headers={"Retry-After": "2"}))
 
 
 # -- what they do while nobody asks -----------------------------------------------------------------------------------------

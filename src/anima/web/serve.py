@@ -42,7 +42,7 @@ from anima.errors import BadArguments, HomeError
 from anima.home import Home, now
 from anima.web import api, bodies, pages, talk
 from anima.web.draw import Drawing
-from anima.web.guard import MEDIA, Guard, RateLimits, Turned, is_openai, nothing_there, of_error, of_request, problem
+from anima.web.guard import MEDIA, Guard, Problem, RateLimits, Turned, is_openai, nothing_there, of_error, of_request
 from anima.web.homes import HOST, Fleetwise, ManyHomes, OneHome, Waking
 from anima.web.served import Bulletin, Served
 from anima.web.telemetry import export
@@ -154,7 +154,7 @@ async def _failed(request: Request, error: Exception) -> Response:
         answer, said = of_request(error.errors()), "the request makes no sense"
     else:
         assert isinstance(error, HTTPException)
-        answer, said = problem(error.status_code, headers=error.headers), str(error.detail)
+        answer, said = Problem(error.status_code, headers=error.headers), str(error.detail)
         if error.status_code == 404:
             answer, said = nothing_there(), "There is no such page."
         elif error.status_code == 400:

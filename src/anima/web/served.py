@@ -381,7 +381,7 @@ class Bulletin:
         self._size, self._last = -1, 0
         self._waiting: frozenset[str] = frozenset()
         self._begun: dict[str, dict[str, Any]] = {}
-        self._ask = wake or self._wake.set
+        self.look_soon = wake or self._wake.set  # for whoever knows that something happened: it is told now
 
     def start(self) -> None:
         """Begins to look. What happened before is not told."""
@@ -394,8 +394,8 @@ class Bulletin:
             if not self._is_begun:
                 self._last = self._home.past.tip
                 self._look(tell=False)
-                if self._ask == self._wake.set:
-                    self._tell_no_more = self._home.past.tell(lambda paths: self._ask())
+                if self.look_soon == self._wake.set:
+                    self._tell_no_more = self._home.past.tell(lambda paths: self.look_soon())
                 self._is_begun = True
 
     def stop(self) -> None:
@@ -407,10 +407,6 @@ class Bulletin:
             self._thread.join(timeout=5)
         self._tell_no_more()
         self._tell_no_more = lambda: None
-
-    def look_soon(self) -> None:
-        """For whoever knows that something happened: it is told now rather than at the next look."""
-        self._ask()
 
     def tell(self, kind: str, data: dict[str, Any]) -> None:
         """Something that no ledger knows of, such as files that were indexed."""
@@ -471,7 +467,7 @@ class Bulletin:
         finally:
             with self._mutex:
                 self.listeners -= 1
-                if self._ask != self._wake.set and not self.listeners:
+                if self.look_soon != self._wake.set and not self.listeners:
                     self._is_begun = False  # nobody is to be told, so nobody need look
 
     def _again(self, after: int) -> list[Event]:

@@ -26,7 +26,7 @@ from anima.agent import Event
 from anima.agent.chats import Chat, cards
 from anima.errors import BadArguments, printable
 from anima.web import bodies
-from anima.web.guard import of_openai, openai_error, problem
+from anima.web.guard import Problem, of_openai, openai_error
 from anima.web.served import STREAM, Here, LastEvent, Me, Served, known_of, told_live
 
 owners = APIRouter(prefix="/api/v1/chat", tags=["chat"])
@@ -90,7 +90,7 @@ async def events(
     """What happens in a conversation, as server-sent events: turn, delta, thinking, tool, tool_result, steer, said, card,
     compaction, notice, done, stopped, error, resync (open it again). `Last-Event-ID`, or `after`, says what is known."""
     if here.bulletin.listeners + here.chats.listeners() >= here.limits.streams:
-        return problem(429, "too many listeners", headers={"Retry-After": "5"})
+        return Problem(429, "too many listeners", headers={"Retry-After": "5"})
     found = await here.chats.do(here.chats.get(id))
     start = next(each for each in (known_of(last_event_id), after, found.feed.last) if each is not None)
     return told_live(found.feed.stream(start, still=lambda: here.keyring.named(me.id) is not None))

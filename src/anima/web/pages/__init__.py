@@ -37,7 +37,7 @@ from starlette.responses import HTMLResponse, JSONResponse, RedirectResponse, Re
 
 from anima import Scope
 from anima.errors import BadArguments, printable
-from anima.web.guard import problem, who_of
+from anima.web.guard import Problem, who_of
 from anima.web.served import Served
 from anima.web.tokens import PAGE_LIFETIME
 
@@ -173,7 +173,7 @@ async def enter(request: Request) -> Response:
     given = parse_qs((await request.body())[:4_096].decode("utf-8", "replace"))
     halves = await homes.redeem((given.get("code") or [""])[0].strip())
     if halves is None:
-        return problem(403, homes.not_this[0], hint=homes.not_this[1])
+        return Problem(403, homes.not_this[0], hint=homes.not_this[1])
     (cookie, key), age = halves, int(PAGE_LIFETIME.total_seconds())
     answer = JSONResponse({"key": key})
     answer.set_cookie(homes.cookie, cookie, max_age=age, **_kept(homes))
