@@ -132,8 +132,7 @@ class Forget:
 
     def _documents(self) -> tuple[list[Document], list[Left]]:
         """Every document a verb may write, and those that cannot be."""
-        found: list[Document] = []
-        left: list[Left] = []
+        found, left = list[Document](), list[Left]()
         for entry in self._store.documents.list_all():
             path = DocPath.parse(entry.path)
             if not is_document(self._site, path):
@@ -165,9 +164,7 @@ class Forget:
                 matched = (text for document in documents for text in asked.words.found(document.text))
                 sought.matched = tuple(dict.fromkeys(matched))
             return asked.texts
-        strong: dict[str, None] = {}
-        weak: dict[str, None] = {}
-        held: Counter[str] = Counter()
+        strong, weak, held = dict[str, None](), dict[str, None](), Counter[str]()
         texts = [(document.path, document.text, True) for document in documents]
         past = Versions(self._site).texts() if sought.purge else ()
         for path, text, is_now in chain(texts, ((path, text, False) for path, text in past)):
@@ -235,11 +232,9 @@ class Forget:
         waiting = (p for p in self._writer.proposals.all(self._site.clock()) if p.forget and p.id != last)
         others = [p for p in waiting if not sought.words.touches(p.forgets)]  # they mean more than what goes now
         for holder, found in drawn.held:
-            for told in holder.forget(sought, [each for each in found if each.where != last]):
-                if isinstance(told, str):
-                    notes.append(told)
-                else:
-                    left.append(told)
+            told = list(holder.forget(sought, [each for each in found if each.where != last]))
+            left += [each for each in told if isinstance(each, Left)]
+            notes += [each for each in told if isinstance(each, str)]
         for each in (each for each in others if each.id not in self._writer.proposals.ids()):
             self.propose(each.changes[0], each.forget or {}, "")  # it foresaw what went now; it still waits
         for path in () if sought.purge else [change.path for change in drawn.changes]:
