@@ -34,7 +34,7 @@ CEILINGS = {
     "testing": 2_550,
     "text": 3_400,
     "upkeep": 1_640,
-    "web": 5_350,
+    "web": 5_340,
 }
 WHOLE = sum(CEILINGS.values()) - CEILINGS[shape.TESTING]
 
@@ -57,7 +57,7 @@ def test_no_package_grows(package: str) -> None:
 
 
 def test_the_ceilings_together_are_no_higher_than_the_source_was() -> None:
-    assert WHOLE <= 58_090  # 52,000 is what it should be; rooms, stores and a channel came since
+    assert WHOLE <= 58_080  # 52,000 is what it should be; rooms, stores and a channel came since
 
 
 # What should be there and is not yet: lines, modules and the chain are larger than they should be, and may only fall.
