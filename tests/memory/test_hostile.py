@@ -241,7 +241,7 @@ def test_a_forged_proposal_is_judged_again_and_refused(home: Home, path: str) ->
         home.inbox.approve(name, approver="terminal")
     home.inbox.deny(name)
     same = {name: getattr(waiting, name) for name in ("rule", "why", "diff", "bases")}
-    known = home._writer.proposals.ask(([], False), forged, home.clock(), content=content_of(forged), **same)
+    known = home._writer.proposals.ask(forged, content=content_of(forged), **same)
     assert known is not None
     assert [receipt.status for receipt in home.inbox.approve(known.id, approver="terminal")] == ["refused"]
     assert not [file for file in documents(Path(home.name)) if file.startswith(("sessions/", "notes/x"))]

@@ -229,7 +229,7 @@ class Forget:
         with self._store.lock():
             phrases = self._writer.forgotten.add(drawn.keep, at=self._site.clock())
         receipts = self._writer.submit(drawn.changes, what="forget", of=last) if drawn.changes else ()
-        waiting = (p for p in self._writer.proposals.all(self._site.clock()) if p.forget and p.id != last)
+        waiting = (p for p in self._writer.proposals.all() if p.forget and p.id != last)
         others = [p for p in waiting if not sought.words.touches(p.forgets)]  # they mean more than what goes now
         for holder, found in drawn.held:
             told = list(holder.forget(sought, [each for each in found if each.where != last]))
@@ -280,8 +280,8 @@ class Forget:
         """A wish to forget that waits for the owner; None when too many of whoever asks wait. It tells the agent
         nothing: what holds the words, the owner sees."""
         wish = {**wish, **({"layer": layer} if layer else {})}
-        now, content, pending = self._site.clock(), content_of([change], wish), self._writer.proposals
-        if (before := pending.before(change, layer, now))[1]:  # and nothing is looked for in vain
+        content, pending = content_of([change], wish), self._writer.proposals
+        if (before := pending.before(change, layer))[1]:  # and nothing is looked for in vain
             return next((p for p in before[0] if p.content == content), None)
         drawn = self.plan(_asked_by(wish), purge=False)
         bases = [self._store.documents.read(c.path).text for c in drawn.changes]
@@ -289,9 +289,7 @@ class Forget:
         told = "".join(f"forget: {each.place} {each.where}, {each.count} ({each.why})\n" for each in rest)
         with self._store.lock():
             return pending.ask(
-                pending.before(change, layer, now),
                 (change,),
-                now,
                 content=content,
                 rule=RULE,
                 why="forgetting is the owner's to decide",

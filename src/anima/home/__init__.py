@@ -198,7 +198,7 @@ class Home:
 
         store = self.site.store
         forgotten = ForgottenList(store.state, lambda: store.key)
-        writer = Writer(self.site, Proposals(store.state, lambda: store.ledger), forgotten)
+        writer = Writer(self.site, Proposals(store.state, lambda: store.ledger, self.clock), forgotten)
         writer.watchers.append(lambda paths: self.index.touched(paths) if "index" in self._parts else None)
         return writer
 

@@ -117,21 +117,21 @@ class _Broken(Damaged):
 class Proposals:
     """The proposals of one home, a file each. `ledger` gives the ledger that knows them."""
 
-    def __init__(self, state: State, ledger: Callable[[], Ledger]) -> None:
-        self._state, self._ledger = state, ledger
+    def __init__(self, state: State, ledger: Callable[[], Ledger], clock: Callable[[], datetime]) -> None:
+        self._state, self._ledger, self._clock = state, ledger, clock
         self._bound: dict[int, Mapping[str, Any]] = {}  # what the ledger says of each, by its number
 
-    def all(self, now: datetime) -> list[Proposal]:
+    def all(self) -> list[Proposal]:
         """Those that still wait, oldest first; lapsed ones are passed over."""
-        return sorted(self._waiting(now, but=_Broken), key=lambda p: (p.created, self.number(p)))
+        return sorted(self._waiting(but=_Broken), key=lambda p: (p.created, self.number(p)))
 
-    def of(self, session: str | None, now: datetime) -> list[Proposal]:
+    def of(self, session: str | None) -> list[Proposal]:
         """Those of one session that wait. What cannot be read is nobody's here; `anima doctor` tells of it."""
-        return [waiting for waiting in self._waiting(now) if waiting.session == session]
+        return [waiting for waiting in self._waiting() if waiting.session == session]
 
-    def before(self, wish: Change, layer: str, now: datetime) -> tuple[list[Proposal], bool]:
+    def before(self, wish: Change, layer: str) -> tuple[list[Proposal], bool]:
         """What waits of whoever asks, in every conversation of a layer's; and whether nothing more may."""
-        all_ = self._waiting(now)
+        all_ = self._waiting()
         if layer:
             waits = [waiting for waiting in all_ if waiting.layer == layer]
             return waits, len(waits) >= MOST_PER_LAYER
@@ -140,8 +140,9 @@ class Proposals:
         theirs = sum((first.guest, first.scope) == own for first in firsts) if wish.guest else 0
         return waits, len(waits) >= MOST_PER_SESSION or theirs >= MOST_PER_GUEST
 
-    def _waiting(self, now: datetime, but: type[Damaged] = Damaged) -> list[Proposal]:
+    def _waiting(self, but: type[Damaged] = Damaged) -> list[Proposal]:
         """Those that wait, but for what stands in no other's way; `broken` names it."""
+        now = self._clock()
         return [found for _, found in self._files(but) if found is not None and found.expires > now]
 
     def _files(self, but: type[Damaged]) -> Iterator[tuple[str, Proposal | None]]:
@@ -152,11 +153,11 @@ class Proposals:
                 found = self._load(id) if _ID.fullmatch(id) else None
             yield name, found
 
-    def get(self, proposal: str, now: datetime) -> Proposal:
+    def get(self, proposal: str) -> Proposal:
         found = self._load(proposal) if _ID.fullmatch(proposal) else None
         if found is None:
             raise NoSuchProposal(f"no proposal {proposal!r} is waiting", hint="anima review lists those that do")
-        if found.expires <= now:
+        if found.expires <= self._clock():
             raise NoSuchProposal(
                 f"proposal {proposal} lapsed on {found.expires:%Y-%m-%d}; ask the agent to propose it again"
             )
@@ -171,22 +172,22 @@ class Proposals:
 
     def ask(
         self,
-        before: tuple[list[Proposal], bool],
         changes: tuple[Change, ...],
-        now: datetime,
         *,
         content: str,
         asked: str = "",
+        layer: str = "",
+        before: tuple[list[Proposal], bool] | None = None,
         **told: Any,
     ) -> Proposal | None:
         """A wish that waits from now on, or the same one that does already; None when too much of whoever asks waits.
-        `before` tells what does; `told` is all that the owner is told of it."""
-        waits, is_full = before
+        `before` is what does, where somebody looked; `told` is all that the owner is told of it."""
+        (waits, is_full), now = before or self.before(changes[0], layer), self._clock()
         twin = next((p for p in waits if (p.asked == asked if asked else p.content == content)), None)
         if twin is not None or is_full:
             return twin
         told |= {"id": "", "created": now, "expires": now + LIFETIME}
-        proposal = Proposal(changes=changes, content=content, asked=asked, **told)
+        proposal = Proposal(changes=changes, content=content, asked=asked, layer=layer, **told)
         ledger = self._ledger()
         noted = {"content": ledger.key.of(content), "body": _seal(ledger.key, _dump(proposal)), "rule": proposal.rule}
         kept = replace(proposal, id=f"p{ledger.key.name_of(ledger.add('proposal', noted).n)}")
@@ -294,29 +295,24 @@ _STEP = "call"  # the kind of record in the ledger
 class WaitingCalls:
     """The calls of one home that wait."""
 
-    def __init__(self, store: Store, clock: Callable[[], datetime], proposals: Proposals) -> None:
-        self._store, self._clock, self._kept = store, clock, proposals
+    def __init__(self, store: Store, proposals: Proposals) -> None:
+        self._store, self._kept = store, proposals
 
     def ask(self, change: Change, call: Mapping[str, str]) -> Proposal | None:
         """A call that waits from now on, or the same one that does already; None when too much of its session waits.
         `change` says who asks: it is never made."""
-        now, content = self._clock(), content_of((change,), call)
+        told: dict[str, Any] = {
+            "rule": RULE,
+            "why": WHY,
+            "findings": tuple(scan_text(call["text"])),
+            "diff": call_shown(call),
+        }
         with self._store.lock():
-            return self._kept.ask(
-                self._kept.before(change, "", now),
-                (change,),
-                now,
-                content=content,
-                rule=RULE,
-                why=WHY,
-                findings=tuple(scan_text(call["text"])),
-                diff=call_shown(call),
-                call=call,
-            )
+            return self._kept.ask((change,), content=content_of((change,), call), call=call, **told)
 
     def of(self, session: str) -> list[Proposal]:
         """The calls of a session that are not answered yet, in the order in which they were asked."""
-        waits = self._kept.of(session, self._clock()) if self._store.begun else []
+        waits = self._kept.of(session) if self._store.begun else []
         return sorted((p for p in waits if p.call is not None), key=self._kept.number)
 
     def step(self, proposal: Proposal) -> Literal["waits", "approved", "begun"]:

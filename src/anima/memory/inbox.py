@@ -50,13 +50,13 @@ class Inbox:
         named: Callable[[str], str],
         refuses: Callable[[Proposal, str], None],
     ) -> None:
-        self._store, self._layout, self._clock = site.store, site.layout, site.clock
+        self._store, self._layout = site.store, site.layout
         self._writer, self._kept, self._forgets, self._named_in = writer, writer.proposals, forgets, named
         self._refuses = refuses
 
     def all(self) -> tuple[Proposal, ...]:
         """What waits for the owner, oldest first. A call with a yes waits for its conversation, and for nobody else."""
-        found = self._kept.all(self._clock()) if self._store.begun else []
+        found = self._kept.all() if self._store.begun else []
         return tuple(each for each in found if each.call is None or self._writer.calls.step(each) == "waits")
 
     def broken(self) -> list[str]:
@@ -69,7 +69,7 @@ class Inbox:
         return self._kept.ids() if self._store.begun else frozenset()
 
     def get(self, proposal: str) -> Proposal:
-        return self._kept.get(proposal, self._clock())
+        return self._kept.get(proposal)
 
     def approve(
         self,

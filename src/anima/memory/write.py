@@ -82,7 +82,7 @@ class Writer:
         self.site, self.store, self.layout, self.clock = site, site.store, site.layout, site.clock
         self.policy = GatePolicy.of(site.config.gate, site.layout.dialect)
         self.proposals, self.forgotten, self.unreviewed = proposals, forgotten, Unreviewed(site.store.documents)
-        self.calls = WaitingCalls(site.store, site.clock, proposals)
+        self.calls = WaitingCalls(site.store, proposals)
         self.watchers: list[Callable[[tuple[DocPath, ...]], None]] = []  # told which documents changed
 
     def submit(
@@ -312,14 +312,13 @@ class Writer:
         return tuple(_receipt(change, "refused", judged) for change in changes)
 
     def _proposed(self, wanted: tuple[Change, ...], judged: Judged, situation: Situation) -> tuple[Receipt, ...]:
-        now, changes = self.clock(), wanted
-        bases = tuple(self._standing(change, situation) for change in changes)
+        changes, bases = wanted, tuple(self._standing(change, situation) for change in wanted)
         # Only to who sees the documents it is said that they hold it already.
         is_seen = situation.submitted is None and not situation.layer and wanted[0].scope is Scope.MAIN
         if is_seen and all(c.kind is Kind.WRITE and c.text == base for c, base in zip(changes, bases, strict=True)):
             return tuple(_receipt(change, "unchanged", judged) for change in wanted)
         with self.store.lock():
-            before = self.proposals.before(changes[0], situation.layer, now)
+            before = self.proposals.before(changes[0], situation.layer)
             card = next((p for p in before[0] if p.is_first), None)
             if is_first := self._carded(changes, bases, situation, card):
                 changes, bases = is_first
@@ -328,9 +327,8 @@ class Writer:
             # Whoever does not see the document is told by the words of their wish, not by what would become of it.
             said_so = (changes[0].path.key, situation.submitted, situation.wish)
             proposal = self.proposals.ask(
-                before,
                 changes,
-                now,
+                before=before,
                 content=content_of(changes),
                 asked="" if situation.submitted is None else self.store.key.of(repr(said_so)),
                 rule=judged.verdict.rule,
@@ -351,7 +349,7 @@ class Writer:
 
     def carded(self, path: DocPath, session: str) -> str | None:
         """What a document would hold if the owner said yes to the card of a first conversation; None where none waits."""
-        waits = self.proposals.of(session, self.clock()) if self.store.begun else ()
+        waits = self.proposals.of(session) if self.store.begun else ()
         texts = (c.text for p in waits if p.is_first for c in p.changes if c.path.key == path.key)
         return next(texts, None)
 

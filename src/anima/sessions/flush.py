@@ -210,7 +210,7 @@ class Flushing:
             paths.append(DocPath.parse(listener.path_of(layout.row("memory"))))
         texts = [self._site.text_of(path) or "" for path in paths]
         proposals = self._hand.rooms.writer().proposals
-        waiting = [p for p in proposals.all(self._site.clock()) if p.session == self._hand.id]
+        waiting = [p for p in proposals.all() if p.session == self._hand.id]
         texts += [change.text for proposal in waiting for change in proposal.changes]
         texts += [e.text for e in self._hand.rooms.writer().unreviewed.all() if e.session == self._hand.id]
         return {_bare(line) for text in texts for line in lines_of(text) if line.strip()}

@@ -133,7 +133,7 @@ class _SmallFiles:
     def check(self) -> Iterator[Remark]:
         upper = upper_of(self._store)  # of a folder the ledger as it lies: looking mends nothing
         ledger = cache(lambda: still_ledger(upper) if isinstance(upper, FolderStore) else upper.ledger)
-        for name in Proposals(self._store.state, ledger).broken():
+        for name in Proposals(self._store.state, ledger, self._site.clock).broken():
             said = f"The waiting change {name} cannot be read, or was altered."
             yield Remark(name="proposal-broken", about=path_of_state(f"{PENDING}/{name}"), message=said)
         if not ForgottenList(self._store.state, lambda: Key(bytes(32))).is_sound():
