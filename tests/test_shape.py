@@ -26,7 +26,7 @@ CEILINGS = {
     "layout": 1_120,
     "ledger": 860,
     "mcp": 820,
-    "memory": 1_880,
+    "memory": 1_870,
     "prompt": 1_700,
     "search": 4_110,
     "sessions": 4_760,
