@@ -21,7 +21,7 @@ from datetime import date, timedelta
 from itertools import combinations
 
 from anima.search.embed import open_embedder
-from anima.text.reading import ToldLine
+from anima.text.reading import ToldLine, read
 from anima.upkeep.hygiene import find_contradictions, find_duplicates
 
 FIRST = """Ana Luis Diego Marta Ines Pavel Yuki Omar Lena Tomas Rosa Kofi Priya Nils Sofia Hugo Aisha Bruno Clara Emil
@@ -224,7 +224,7 @@ def measured(number: int, style: int, seed: int, meaning: bool) -> dict[str, flo
     if meaning and (embedder := open_embedder("static")):
         vectors = lambda texts: embedder.embed(texts, kind="document")  # noqa: E731
     begun = time.perf_counter()
-    groups = find_duplicates(lines, vectors=vectors)
+    groups = find_duplicates(read(lines), vectors=vectors)
     seconds = time.perf_counter() - begun
     place = {(line.path, line.number): n for n, line in enumerate(lines)}
     found = {
@@ -242,7 +242,7 @@ def measured(number: int, style: int, seed: int, meaning: bool) -> dict[str, flo
     total = Counter(kinds.get(max(p, key=lambda n: n in kinds), "") for p in true)
     told = {
         frozenset((place[c.one.path, c.one.number], place[c.other.path, c.other.number]))
-        for c in find_contradictions(lines)
+        for c in find_contradictions(read(lines))
     }
     right = sum(
         any(frozenset((a, b)) in clashes for a in members[facts[x]] for b in members[facts[y]])
@@ -265,7 +265,7 @@ def freely() -> str:
     for number, row in enumerate(FREE.splitlines()):
         pair = [ToldLine(path="MEMORY.md", number=place, text=text) for place, text in enumerate(row.split("|"), 1)]
         vectors = (lambda texts: embedder.embed(texts, kind="document")) if embedder else None
-        counts[number // 10] += bool(find_duplicates(pair, vectors=vectors))
+        counts[number // 10] += bool(find_duplicates(read(pair), vectors=vectors))
     return f"free   words+meaning  found {counts[0]} of 10 that say the same, {counts[1]} of 10 that do not"
 
 
@@ -273,7 +273,7 @@ def wrong(number: int, style: int, seed: int) -> None:
     """Prints pairs that were found and are none, for whoever wants to know why."""
     lines, facts, _, _ = made(number, style, seed)
     place = {(line.path, line.number): n for n, line in enumerate(lines)}
-    for group in find_duplicates(lines):
+    for group in find_duplicates(read(lines)):
         for twin in group.twins:
             if facts[place[group.keep.path, group.keep.number]] != facts[place[twin.line.path, twin.line.number]]:
                 sys.stdout.write(f"{twin.how}: {group.keep.text} | {twin.line.text}\n")

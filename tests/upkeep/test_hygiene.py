@@ -10,13 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anima.text.reading import ToldLine
+from anima.text.reading import Read, ToldLine, read
 from anima.upkeep.hygiene import find_contradictions, find_duplicates
 from anima.upkeep.upkeep import Stale, suggest_consolidation
 
 
-def lines(*texts: str) -> list[ToldLine]:
-    return [ToldLine(path="MEMORY.md", number=number, text=text) for number, text in enumerate(texts, start=1)]
+def lines(*texts: str) -> list[Read]:
+    return read([ToldLine(path="MEMORY.md", number=number, text=text) for number, text in enumerate(texts, start=1)])
 
 
 def how(*texts: str) -> list[str]:
@@ -234,7 +234,7 @@ def test_the_newer_of_two_that_contradict_is_told():
     old = ToldLine(path="memory/2026-01-03.md", number=1, text="- Ana lives in Lima", day=date(2026, 1, 3))
     new = ToldLine(path="memory/2026-02-03.md", number=1, text="- Ana lives in Bogota", day=date(2026, 2, 3))
 
-    [found] = find_contradictions([new, old])
+    [found] = find_contradictions(read([new, old]))
 
     assert found.newer == new
 
@@ -273,7 +273,6 @@ def test_what_a_merge_takes_out_is_said_by_what_it_keeps():
 
 def test_cost_grows_with_the_lines_and_not_with_their_square():
     """Counted, not timed: how many pairs are looked at in a home where every line shares its words with many."""
-    from anima.text.reading import read
     from anima.upkeep.hygiene import _neighbours
 
     def looked_at(number: int) -> int:
@@ -281,7 +280,7 @@ def test_cost_grows_with_the_lines_and_not_with_their_square():
             f"- Person{n % 97} planted tree{n % 89} near the house of neighbour{n % 83} in street{n % 79}"
             for n in range(number)
         ]
-        seen = read(lines(*texts))
+        seen = lines(*texts)
         return sum(1 for _ in _neighbours(seen, range(len(seen))))
 
     counts = [looked_at(number) for number in (500, 1_000, 2_000, 4_000)]

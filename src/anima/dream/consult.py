@@ -27,10 +27,11 @@ from anima.dream.plan import ROOM, key_of
 from anima.errors import printable
 from anima.model import Complete
 from anima.text import bullet_text, read_table
-from anima.text.changes import Relation, relation
+from anima.text.compare import Relation, relation
 from anima.text.markdown import evidence_of, without_tail
 from anima.text.notes import sentence
-from anima.text.reading import LIMITS, Read, ToldLine, as_read, canonical
+from anima.text.reading import LIMITS, Read, ToldLine, canonical
+from anima.text.reading import read as read_lines
 
 TIMEOUT = 60.0  # seconds for one answer
 TOKENS = 32_000  # for questions and answers together
@@ -473,7 +474,7 @@ class _Facts:
 
     def __init__(self, lines: Iterable[str]) -> None:
         texts = list(dict.fromkeys(lines))
-        found = as_read([ToldLine(path="", number=0, text=_bare(text)) for text in texts])
+        found = read_lines([ToldLine(path="", number=0, text=_bare(text)) for text in texts])
         self._read = dict(zip(texts, found, strict=True))
 
     def words(self, line: str) -> tuple[str, ...]:

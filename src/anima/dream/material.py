@@ -167,38 +167,28 @@ class Score:
 
 
 def score(evidence: Evidence, *, today: date, rules: Preset) -> Score:
-    parts = {name: max(0.0, min(1.0, value)) for name, value in _parts(evidence, today, rules.name).items()}
-    boost = _boost(evidence, today) if rules.name == "openclaw" else 0.0
+    e, boost = evidence, 0.0
+    age, most = max(0, (today - e.last).days), max(e.questions, e.days)
+    often, recalls = math.log1p(e.recalls) / math.log(7), e.recalls + e.mentions
+    if rules.name == "anima":
+        recency = 2 ** (-age / HALF_LIVES.get(e.kind, HALF_LIFE))
+        values = often, e.relevance, e.questions / 3, recency, e.days / 3, e.tags / 6
+    elif rules.name == "nexo":
+        values = often, e.relevance, most / 5, 2 ** (-age / 90), e.days / 5, 0.0
+    else:
+        often, fade = math.log1p(recalls) / math.log(11), 2 ** (-age / HALF_LIFE)
+        relevance = (e.relevance * e.recalls + DAILY_SCORE * e.mentions) / recalls
+        spacing = 0.2 * e.days
+        if e.days > 1:
+            spacing = 0.55 * min(1.0, math.log(e.days) / math.log(5)) + 0.45 * min(1.0, (e.last - e.first).days / 7)
+        values = often, relevance, most / 5, fade, spacing, e.tags / 6
+        # What light and REM sleep add to a line they saw on several nights.
+        light, rem = (min(1.0, math.log1p(nights) / math.log(7)) * fade for nights in (e.days, max(0, e.days - 1)))
+        boost = LIGHT_BOOST * light + REM_BOOST * rem
+    parts = {name: max(0.0, min(1.0, value)) for name, value in zip(WEIGHTS, values, strict=True)}
     total = sum(WEIGHTS[name] * value for name, value in parts.items()) + boost
     rounded = {name: round(value, 4) for name, value in parts.items()}
     return Score(total=round(min(1.0, total), 4), boost=round(boost, 4), **rounded)
-
-
-def _parts(e: Evidence, today: date, name: str) -> dict[str, float]:
-    """The components by the rules of one of them, before they are cut to what lies between 0 and 1."""
-    age, most = max(0, (today - e.last).days), max(e.questions, e.days)
-    often, recalls = math.log1p(e.recalls) / math.log(7), e.recalls + e.mentions
-    if name == "anima":
-        recency = 2 ** (-age / HALF_LIVES.get(e.kind, HALF_LIFE))
-        return _named(often, e.relevance, e.questions / 3, recency, e.days / 3, e.tags / 6)
-    if name == "nexo":
-        return _named(often, e.relevance, most / 5, 2 ** (-age / 90), e.days / 5, 0.0)
-    relevance = (e.relevance * e.recalls + DAILY_SCORE * e.mentions) / recalls
-    spacing = 0.2 * e.days
-    if e.days > 1:
-        spacing = 0.55 * min(1.0, math.log(e.days) / math.log(5)) + 0.45 * min(1.0, (e.last - e.first).days / 7)
-    return _named(math.log1p(recalls) / math.log(11), relevance, most / 5, 2 ** (-age / 14), spacing, e.tags / 6)
-
-
-def _named(*values: float) -> dict[str, float]:
-    return dict(zip(WEIGHTS, values, strict=True))
-
-
-def _boost(e: Evidence, today: date) -> float:
-    """What light and REM sleep add to a line they saw on several nights."""
-    fade = 2 ** (-max(0, (today - e.last).days) / HALF_LIFE)
-    light, rem = (min(1.0, math.log1p(nights) / math.log(7)) * fade for nights in (e.days, max(0, e.days - 1)))
-    return LIGHT_BOOST * light + REM_BOOST * rem
 
 
 # -- junk: what says something about a moment, a machine or the agent itself -----------------------------------------------
@@ -213,11 +203,6 @@ def _greets(text: str) -> bool:
     """A greeting with a few words behind it; a longer sentence may begin with one and say something."""
     found = _SIGN["greeting"].match(text)
     return found is not None and len(text[found.end() :].split()) <= 6
-
-
-def _mostly_link(text: str) -> bool:
-    rest = _SIGN["link"].sub("", text)
-    return rest != text and len(_SIGN["words"].findall(rest)) < 4
 
 
 def _times(name: str, text: str) -> int:
@@ -238,7 +223,7 @@ KINDS: tuple[tuple[str, Callable[[str], object]], ...] = (
     ("code", _SIGN["code"].search),
     ("data", _SIGN["data"].search),
     ("a list", lambda text: _SIGN["listed"].search(text) or (_times("things", text) and _times("first_of_list", text))),
-    ("a link", _mostly_link),
+    ("a link", lambda text: _times("link", text) and _times("words", _SIGN["link"].sub("", text)) < 4),
     ("an identifier", _SIGN["hexes"].search),
     ("a question", _SIGN["question"].search),
     ("a task", _SIGN["task"].match),
@@ -247,7 +232,7 @@ KINDS: tuple[tuple[str, Callable[[str], object]], ...] = (
     ("a job's report", _SIGN["job"].search),
     ("a tool's output", _SIGN["tool"].search),
     ("a measurement", lambda text: _SIGN["measure"].search(text) and not is_stated(sentence(text))),  # nor a limit
-    ("the agent talking", lambda text: _SIGN["chatter"].match(core_of(text)[0])),
+    ("the agent talking", lambda text: _SIGN["chatter"].match(core_of(text))),
     ("the weather", _SIGN["weather"].search),
     # More signs and digits than a sentence has.
     ("mostly signs", lambda text: _times("letters", text) < 0.55 * len(text.replace(" ", ""))),

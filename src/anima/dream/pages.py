@@ -29,8 +29,7 @@ from anima.layout import Policy
 from anima.memory.write import becoming
 from anima.model import Actor, Change, DocPath, Document, Origin, Scope, Severity
 from anima.site import Site
-from anima.text import bullet_text, read_table, tags
-from anima.text.changes import stem
+from anima.text import bullet_text, read_table, stem, tags
 from anima.text.markdown import (
     bullet_of,
     ended,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import cache, lru_cache, partial
@@ -31,9 +31,8 @@ from anima.dream.material import (
 )
 from anima.dream.pages import dreamed_page
 from anima.text import tags
-from anima.text.changes import Relation, is_paraphrase, relation, says_too, stems, subject, value_of
-from anima.text.notes import BE, KIN, NAMING, POSSIBLE, SURE, Lasting, Sentence, lasting, sentence
-from anima.text.pages import near
+from anima.text.compare import Relation, is_paraphrase, relation, same_words, says_too, value_of
+from anima.text.notes import KIN, NAMING, POSSIBLE, SURE, Lasting, Sentence, has_digit, lasting, sentence
 
 ROOM = 200  # characters of the budget that stay free, for the owner's next line
 HEADING = 40  # characters of a heading that new lines may need, with its blank lines
@@ -43,7 +42,6 @@ CROWD = 4  # so many notes about one thing, and it is one of which there is much
 RARE = 3  # notes that have a word which points to one fact
 MOST_SHARING = 12  # notes that have a word by which others are looked up
 DOUBTFUL_RECALLS, DOUBTFUL_DAYS, DOUBTFUL_QUESTIONS = 4, 3, 2  # what a line needs that is only perhaps lasting
-_NEUTRAL = BE | frozenset("has have called named name lives works uses tiene llama vive usa hat heisst".split())
 
 
 @dataclass(slots=True, eq=False)
@@ -85,22 +83,26 @@ class _Night:
     def plan(self) -> SweepPlan:
         self._gather()
         retirements, wishes, heirs = self._outdated()
-        considered = self._considered(heirs)
+        least = 1 if self.rules.careful else 2
+        considered = [
+            self._candidate(group, heirs.get(frame, []))
+            for frame, group in self.groups.items()
+            if group.tally.hits >= least or frame in heirs
+        ]
+        considered.sort(key=lambda c: (-c.score.total, c.note.day, c.note.path, c.note.line))
         chosen = [c for c in considered if c.passed][: self.rules.limit]
-        gone = {r.held.number for r in retirements}
-        page = self._fitted(chosen, gone)
-        considered = [page.waiting.get(id(c), c) for c in considered]
+        text, promotions, moves, waiting = self._fitted(chosen, {r.held.number for r in retirements})
         return SweepPlan(
             now=self.m.now,
             today=self.m.today,
             rules=self.rules,
-            promotions=tuple(page.promotions),
+            promotions=tuple(promotions),
             retirements=tuple(retirements),
-            moves=tuple(page.moves),
+            moves=tuple(moves),
             wishes=tuple(wishes),
-            considered=tuple(considered),
+            considered=tuple(waiting.get(id(c), c) for c in considered),
             recalls=self.m.recalls,
-            memory=page.text if page.text != self.m.memory else None,
+            memory=text if text != self.m.memory else None,
         )
 
     # -- gathering --------------------------------------------------------------------------------------------------------
@@ -120,7 +122,7 @@ class _Night:
             if lasting(found).degree >= POSSIBLE:  # what passes replaces nothing and is not replaced
                 for head in found.heads:
                     self.filed[head].append(group)
-                for word in stems(found):
+                for word in found.stems:
                     self.holding[word].append(group)
                 self.headed[found.head].append(group.first.day)
         for days in self.headed.values():
@@ -174,7 +176,7 @@ class _Night:
 
     def _crowded(self, old: Sentence, on: date) -> bool:
         """Whether by that day other things were said of it, too. Later notes do not change what was decided then."""
-        if subject(old) & (NAMING | KIN):
+        if old.subject & (NAMING | KIN):
             return True  # of a person there is always more to say
         return bisect_right(self.headed.get(old.head, ()), on) >= CROWD
 
@@ -215,8 +217,9 @@ class _Night:
         return Retirement(held=held, by=by.newest, since=start, until=by.first.day)
 
     def _successor_of_twin(self, old: Sentence, said: date) -> _Group | None:
-        """What replaced a sentence that says the same as this one in other words."""
-        for group in self._sharing(old):
+        """What replaced a sentence that says the same as this one in other words, and has a word in common which few have."""
+        few = (groups for word in old.stems if len(groups := self.holding.get(word, ())) <= MOST_SHARING)
+        for group in {id(group): group for groups in few for group in groups}.values():
             other = sentence(group.first.text)
             by = self._successor_of(group) if other is not old else None
             if by is None or by.first.day <= said or self.groups.get(old.frame) is by:
@@ -226,30 +229,11 @@ class _Night:
                 return by
         return None
 
-    def _sharing(self, found: Sentence) -> Iterable[_Group]:
-        """Groups that have a word in common which few have."""
-        near = (
-            group
-            for word in stems(found)
-            if len(self.holding.get(word, ())) <= MOST_SHARING
-            for group in self.holding.get(word, ())
-        )
-        return {id(group): group for group in near}.values()
-
     def _heir_of(self, group: _Group) -> _Group | None:
         """What replaced a whole group."""
         return self._successor(sentence(group.newest.text), group.newest.day, group.tally)
 
     # -- candidates -------------------------------------------------------------------------------------------------------
-
-    def _considered(self, heirs: dict[tuple[str, ...], list[Held]]) -> list[Candidate]:
-        least = 1 if self.rules.careful else 2
-        found = [
-            self._candidate(group, heirs.get(frame, []))
-            for frame, group in self.groups.items()
-            if group.tally.hits >= least or frame in heirs
-        ]
-        return sorted(found, key=lambda c: (-c.score.total, c.note.day, c.note.path, c.note.line))
 
     def _candidate(self, group: _Group, replaces: list[Held]) -> Candidate:
         note = group.newest if replaces else max(group.notes, key=lambda n: (n.tally.hits if n.tally else 0, n.day))
@@ -338,37 +322,41 @@ class _Night:
         yield Gate("trusted", doubt is None, doubt or "its words come from you or your agent alone")
 
     def _known(self, note: LogNote, replaces: list[Held]) -> Held | None:
-        mine, numbers = meaning(note.text), {held.number for held in replaces}
-        return next((h for h in self.m.held if h.number not in numbers and _same(mine, meaning(h.fact))), None)
+        mine, numbers = sentence(note.text), {held.number for held in replaces}
+        said = (h for h in self.m.held if h.number not in numbers and same_words(mine, sentence(h.fact)))
+        return next(said, None)
 
     # -- room ---------------------------------------------------------------------------------------------------------------
 
-    def _fitted(self, chosen: list[Candidate], gone: set[int]) -> _Page:
-        """The new page: as many promotions as there is room for, the least asked-for lines of ours making some."""
-        promotions = [
-            Promotion(line=self.m.line(c.note.fact, c.since, [c.figures]), fact=c.note.fact, candidate=c)
-            for c in _distinct(chosen)
-        ]
-        routine = [held for held in self.m.held if held.number not in gone and self._is_routine(held)]
-        gone = gone | {held.number for held in routine}
-        page = _Page(text="", promotions=promotions, moves=routine)
-        if self._fits(promotions, gone, fold=False):
-            page.text = dreamed_page(self.m, promotions, gone=gone, fold=False)
-            return page
-        free = [held for held in self.m.held if held.machine and held.number not in gone]
+    def _fitted(
+        self, chosen: list[Candidate], gone: set[int]
+    ) -> tuple[str, list[Promotion], list[Held], dict[int, Candidate]]:
+        """The new page, with as many promotions as there is room for, the least asked-for lines of ours making some; the
+        lines that were moved out; and the candidates that wait for room."""
+        promotions = list[Promotion]()
+        for c in chosen:  # of several that say the same in other words tonight, the one that recalls speak for most
+            mine = sentence(c.note.text)
+            if not any(same_words(mine, sentence(kept.fact)) for kept in promotions):
+                line = self.m.line(c.note.fact, c.since, [c.figures])
+                promotions.append(Promotion(line=line, fact=c.note.fact, candidate=c))
+        moves = [held for held in self.m.held if held.number not in gone and self._is_routine(held)]
+        waiting: dict[int, Candidate] = {}
+        free = [held for held in self.m.held if held.machine and held.number not in gone and held not in moves]
         free.sort(key=lambda held: (held.hits, held.night or date.min, held.number))
+        fold = False
         while True:
-            out_of = gone | {held.number for held in page.moves}
-            if self._fits(promotions, out_of, fold=True) or not (free or promotions):
-                page.text = dreamed_page(self.m, promotions, gone=out_of, fold=True)
-                return page
+            out_of = gone | {held.number for held in moves}
+            if self._fits(promotions, out_of, fold=fold) or (fold and not (free or promotions)):
+                return dreamed_page(self.m, promotions, gone=out_of, fold=fold), promotions, moves, waiting
             last = promotions[-1].candidate if promotions else None
-            if free and (last is None or last.replaces or last.evidence.recalls > free[0].hits):
-                page.moves.append(free.pop(0))
+            if not fold:
+                fold = True
+            elif free and (last is None or last.replaces or last.evidence.recalls > free[0].hits):
+                moves.append(free.pop(0))
             else:
                 out = promotions.pop().candidate
                 said = f"MEMORY.md has {self.m.budget:,} characters and all are taken"
-                page.waiting[id(out)] = replace(out, gates=(*out.gates, Gate("room", False, said)))
+                waiting[id(out)] = replace(out, gates=(*out.gates, Gate("room", False, said)))
 
     def _is_routine(self, held: Held) -> bool:
         """A dreamed line whose like was noted so often since that it would not be kept today."""
@@ -383,41 +371,10 @@ class _Night:
         return size <= self.m.budget - ROOM
 
 
-@dataclass(slots=True)
-class _Page:
-    """MEMORY.md as it would be, and what it took to fit it into its budget."""
-
-    text: str
-    promotions: list[Promotion]
-    moves: list[Held] = field(default_factory=list)
-    waiting: dict[int, Candidate] = field(default_factory=dict)
-
-
-def _distinct(chosen: Iterable[Candidate]) -> Iterator[Candidate]:
-    """Of several that say the same in other words tonight, the one that recalls speak for most."""
-    seen: list[frozenset[str]] = []
-    for candidate in chosen:
-        mine = meaning(candidate.note.text)
-        if not any(_same(mine, other) for other in seen):
-            seen.append(mine)
-            yield candidate
-
-
 def _kind(degree: Lasting) -> str:
     told = " ".join(degree.reasons)
     names = (("attribute", "lasting attribute"), ("rule", "every time"), ("decision", "a decision"))
     return next((kind for kind, words_of in names if words_of in told), "")
-
-
-@lru_cache(maxsize=65_536)
-def meaning(text: str) -> frozenset[str]:
-    """The words by which two lines are known to say the same."""
-    found = sentence(text)
-    return frozenset(found.frame) - _NEUTRAL - {"'s", "of", "de", "in", "en", "to", "for"}
-
-
-def _same(one: frozenset[str], other: frozenset[str]) -> bool:
-    return one == other or (len(one) > 3 and near(one, other))
 
 
 def key_of(text: str) -> str:
@@ -429,7 +386,7 @@ def key_of(text: str) -> str:
 def frames(text: str) -> tuple[tuple[str, ...], ...]:
     """A note with each of its words blotted out in turn, numbers always: what two notes of one routine have in common."""
     found = sentence(text[:200]).tokens[:14]
-    masked = tuple("0" if any(c.isdigit() for c in word) else word for word in found)
+    masked = tuple("0" if has_digit(word) else word for word in found)
     return (
         (masked, *((*masked[:n], "*", *masked[n + 1 :]) for n in range(len(masked)))) if len(masked) > 2 else (masked,)
     )

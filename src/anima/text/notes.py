@@ -4,7 +4,7 @@ Promise: pure, in linear time, for any language that puts blanks between words a
 not; the same text gives the same Sentence. What was said around the core (a label, "she told me that", a remark in
 parentheses at the end) is not part of it. How lasting it is, is a number from 0 to 1 with the reasons for it: no list of
 things worth keeping, only of how people speak of what stays and of what passes.
-Not here: whether a note replaces another (changes), shapes that are junk in any case and recalls (dream).
+Not here: whether a note replaces another (compare), shapes that are junk in any case and recalls (dream).
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ import re
 import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import pairwise
 
-from anima.text import fold, one_line, read_table, word_set
+from anima.text import fold, one_line, read_table, stem, word_set
 
 # Words and wordings that tell what sort of sentence a note is, in a handful of languages.
 _WORDS = read_table("text", "words")
@@ -38,16 +38,17 @@ RULES, ALWAYS, DECISIONS, ATTRIBUTES = _set("rules"), _set("always"), _set("deci
 KIN, SORTS, TIES, PLACES = _set("kin"), _set("sorts"), _set("ties"), _set("places")
 MOMENTS, TOMORROWS, OF_MORNINGS = _set("moments"), _set("tomorrows"), _set("of_mornings")
 THIS_TIME, SPANS = _set("this_time"), _set("spans")
-CALENDAR = frozenset(word.rstrip("s") for word in _set("calendar"))
+CALENDAR = frozenset(map(stem, _set("calendar")))
 STAGES, ADVERBS_OF_STAGE = _set("stages"), _set("adverbs_of_stage")
 PAST, LASTING_PAST, COMING = _set("past"), _set("lasting_past"), _set("coming")
 CHANGES, NEW, ADDS, EVERY, COUNTED = _set("changes"), _set("new"), _set("adds"), _set("every"), _set("counted")
 CHANGE_PHRASES, ADD_PHRASES = tuple[str, ...](_TABLE["change_phrases"]), tuple[str, ...](_TABLE["add_phrases"])
+DENIED = tuple[str, ...](_TABLE["denied"])
 SAME_ATTRIBUTE = tuple(map(word_set, _TABLE["same_attribute"]))
 LABEL, OPENING, HEARD, TOLD, REPORT = map(_wording, ("label", "opening", "heard", "told", "report"))
 NO_MORE, DENIAL, UNTIL, SOON = map(_wording, ("no_more", "denial", "until", "soon"))
 PASSING_THING = _wording("passing_thing")
-SPEAKERS, NONE, OF = _set("speakers"), _set("none"), _set("of")
+SPEAKERS, NONE, OF, NEUTRAL = _set("speakers"), _set("none"), _set("of"), _set("neutral")
 SMALL, SHIFTING = _set("small") | OWNERS, _set("shifting") | NEW | ARTICLES
 ENDURING, OF_PAST = ATTRIBUTES | DECISIONS | LASTING_PAST, CHANGES | LASTING_PAST | PAST
 _NOTHING = SMALL | NAMING | BE
@@ -62,13 +63,15 @@ def is_several(word: str) -> bool:
 # -- a note taken apart ---------------------------------------------------------------------------------------------------
 
 LONGEST = 600  # characters of a note that are looked at
+LONGEST_LABEL = 6  # words
 _DENSE = "\u0e00-\u0eff\u1000-\u109f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7ff"
 _TOKEN = re.compile(rf"[{_DENSE}]|['’]s\b|[^\W_{_DENSE}]+(?:[.:,'’/@-](?!s\b)[^\W_{_DENSE}]+)*")
 _MARK = re.compile(r"\s*(?::|=|->|→|=>)\s+|\s+[-–—]\s+")
+_WORD = re.compile(r"[^\W_]+(?:[.:'’/@-][^\W_]+)*")
 _ASIDE = re.compile(r"\s*[(（\[][^()（）\[\]]{0,80}[)）\]]\s*[.!]?\s*\Z")
 
 
-@dataclass(frozen=True, slots=True, eq=False)  # kept by `sentence`, so that one text is one object
+@dataclass(frozen=True, eq=False)  # kept by `sentence`, so that one text is one object
 class Sentence:
     """What of a note is compared with other notes."""
 
@@ -76,87 +79,110 @@ class Sentence:
     tokens: tuple[str, ...]  # folded words of the core in their order
     frame: tuple[str, ...]  # the same without articles and without words of change and addition
     names: frozenset[str]  # words written with a capital
-    heads: frozenset[str]  # under which it is filed: its first word of content, and names in it
     changes: bool
     adds: bool
-    reported: bool  # somebody said it, and the core is what was said
     label: int  # how many words of the frame stand before a colon or the like; 0 without one
 
-    @property
+    @cached_property
     def head(self) -> str:
-        small = NAMING | OWNERS | CHANGES
-        return next((word for word in self.frame if word not in small), "")
+        return next((word for word in self.frame if word not in NAMING | OWNERS | CHANGES), "")
+
+    @cached_property
+    def heads(self) -> frozenset[str]:
+        """Under which it is filed: the first words of content, as what a note is about stands early in it, and names."""
+        early = [word for word in self.frame[:6] if word not in _NOTHING and word != "'s"]
+        return frozenset([*(early[:4] or self.frame[:1]), *sorted(self.names)[:6]])
+
+    @cached_property
+    def content(self) -> frozenset[str]:
+        """The words that carry what is said, and every number: no small words, no verbs of being."""
+        short = {w for w in self.names if len(w) == 2}  # "CI", "HR"
+        told = (w for w in self.frame if len(w) > 2 or w in short or has_digit(w))
+        return frozenset(told) - BE - SMALL
+
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """The stems of those, without the verbs that two notes of one fact may choose between."""
+        return stemmed((self.content or frozenset(self.frame)) - NEUTRAL)
+
+    @cached_property
+    def stems(self) -> frozenset[str]:
+        """The stems of those, without verbs of what stays so and of what changes."""
+        return stemmed(self.content - ((STATIVE | CHANGES) - self.names))
+
+    @cached_property
+    def subject(self) -> frozenset[str]:
+        """The words of content before the verb."""
+        words = [*enumerate(self.frame)][1:]
+        place = next((n for n, word in words if word not in self.names and is_any_verb(word)), 0)
+        if self.label:
+            place = min(place or self.label, self.label)
+        elif not place:  # "standup at nine": no verb, but a word that ends the subject
+            place = next((n for n, word in words if word in TIES), 0)
+        return self.content & frozenset(self.frame[:place] if place else self.frame)
+
+    @cached_property
+    def denied(self) -> frozenset[str]:
+        """The stems of the words that it says are no longer so: what stands behind "no longer" in its clause."""
+        clauses = DENIAL.findall(self.core[:LONGEST])
+        words = {fold(word) for clause in clauses for word in _WORD.findall(clause)}
+        return stemmed(frozenset(word for word in words if len(word) > 2)) - ARTICLES - {"mehr"}
+
+    @cached_property
+    def negated(self) -> bool:
+        return _holds(" ".join(self.tokens), DENIED)
 
 
 @lru_cache(maxsize=65_536)
 def sentence(text: str) -> Sentence:
-    core, reported = core_of(text)
+    core = core_of(text)
     raw = _TOKEN.findall(core[:LONGEST])
-    tokens = tuple(fold(token).replace("’", "'") for token in raw)
+    tokens = _folded(raw)
     plain = " ".join(tokens)
     changes = not CHANGES.isdisjoint(tokens) or _holds(plain, CHANGE_PHRASES)
     changes = changes or not NEW.isdisjoint(tokens[:4]) or bool(NO_MORE.search(plain))
     tokens = tuple(word for n, word in enumerate(tokens) if word != "noch" or n == 0 or tokens[n - 1] != "nur")
-    adds = _adds(tokens) or _holds(plain, ADD_PHRASES)
-    frame = _frame(plain, tokens)
-    names = _names(raw)
-    heads = frozenset([*_first(frame), *sorted(names)[:6]])
-    return Sentence(core, tokens, frame, names, heads, changes and not adds, adds, reported, _label(core))
-
-
-LONGEST_LABEL = 6  # words
-
-
-def _label(core: str) -> int:
-    """`school of Ana: Northgate`, `car = Zoe`, `flights -> window`: the number of words that are the name of something."""
+    # A word of addition is among them; "every second Saturday" and "second floor" are none.
+    around = zip(("", *tokens), tokens, (*tokens[1:], ""), strict=False)
+    adds = any(word in ADDS and before not in EVERY and after not in COUNTED for before, word, after in around)
+    adds = adds or _holds(plain, ADD_PHRASES)
+    # Words with a capital, also inside ("iPhone"); the first word only if it is none of the small ones.
+    names = {fold(token) for token in raw if len(token) > 1 and any(char.isupper() for char in token[:2])}
+    names -= ARTICLES | OWNERS | RULES
+    # `school of Ana: Northgate`, `car = Zoe`, `flights -> window`: the number of words that are the name of something.
     mark = _MARK.search(core[:LONGEST])
     before = _TOKEN.findall(core[: mark.start()]) if mark else []
-    if not 0 < len(before) <= LONGEST_LABEL:
-        return 0
-    tokens = tuple(fold(token).replace("’", "'") for token in before)
-    return len(_frame(" ".join(tokens), tokens))
+    label = len(_frame(_folded(before))) if len(before) <= LONGEST_LABEL else 0
+    return Sentence(core, tokens, _frame(tokens), frozenset(names), changes and not adds, adds, label)
 
 
-def core_of(text: str) -> tuple[str, bool]:
-    """The words of a note that say something, and whether somebody is named as having said them."""
+def has_digit(word: str) -> bool:
+    return any(char.isdigit() for char in word)
+
+
+def _folded(raw: Iterable[str]) -> tuple[str, ...]:
+    return tuple(fold(token).replace("’", "'") for token in raw)
+
+
+def _frame(tokens: tuple[str, ...]) -> tuple[str, ...]:
+    gone = {"longer", "anymore"} if ("no", "longer") in pairwise(tokens) else set()
+    return tuple(token for token in tokens if token not in SHIFTING and token not in gone)
+
+
+def core_of(text: str) -> str:
+    """The words of a note that say something, without who said them to whom."""
     plain = unicodedata.normalize("NFC", " ".join(text[: 2 * LONGEST].split()))
     core = LABEL.sub("", OPENING.sub("", plain, count=1), count=1) or plain
     core = HEARD.sub("", core, count=1)
     # "Ana told me she cannot eat soy" says that Ana cannot.
     own = TOLD.sub(lambda told: f"{told['who']}'s " if told["own"] else f"{told['who']} ", core, count=1)
-    said = REPORT.sub("", own, count=1)
-    reported = bool(said) and said != core
-    core = said if reported else core
+    core = REPORT.sub("", own, count=1) or core
     bare = _ASIDE.sub("", core)
-    core = bare if len(bare) >= 12 else core
-    return core.strip(" .;·"), reported
-
-
-def _adds(tokens: tuple[str, ...]) -> bool:
-    """Whether a word of addition is among them; "every second Saturday" and "second floor" are none."""
-    before, after = ("", *tokens), (*tokens[1:], "")
-    return any(word in ADDS and before[n] not in EVERY and after[n] not in COUNTED for n, word in enumerate(tokens))
+    return (bare if len(bare) >= 12 else core).strip(" .;·")
 
 
 def _holds(plain: str, phrases: Iterable[str]) -> bool:
     return any(f" {phrase} " in f" {plain} " for phrase in phrases)
-
-
-def _frame(plain: str, tokens: tuple[str, ...]) -> tuple[str, ...]:
-    gone = {"longer", "anymore"} if "no longer" in plain else set()
-    return tuple(token for token in tokens if token not in SHIFTING and token not in gone)
-
-
-def _names(raw: list[str]) -> frozenset[str]:
-    """Words with a capital, also inside ("iPhone"); the first word only if it is none of the small ones."""
-    found = {fold(token) for token in raw if len(token) > 1 and any(char.isupper() for char in token[:2])}
-    return frozenset(found - ARTICLES - OWNERS - RULES)
-
-
-def _first(frame: tuple[str, ...]) -> list[str]:
-    """The first words of content, four at most: what a note is about stands early in it."""
-    early = [word for word in frame[:6] if word not in _NOTHING and word != "'s"]
-    return early[:4] or list(frame[:1])
 
 
 def is_verb(word: str, *, first: bool = False) -> bool:
@@ -189,10 +215,8 @@ def is_any_verb(word: str) -> bool:
 
 
 @lru_cache(maxsize=65_536)
-def content(sentence: Sentence) -> frozenset[str]:
-    """The words that carry what is said: no small words, no verbs of being."""
-    short = {w for w in sentence.names if len(w) == 2}  # "CI", "HR"
-    return frozenset(w for w in sentence.frame if (len(w) > 2 or w in short) and w not in BE and w not in SMALL)
+def stemmed(found: frozenset[str]) -> frozenset[str]:
+    return frozenset(map(stem, found))
 
 
 START = 0.4

@@ -263,16 +263,7 @@ def plain(text: str) -> str:
 
 # -- what verbs write into pages -----------------------------------------------------------------------------------------
 
-_SMALL = frozenset(
-    """a an the and or of to in on at for with is are was be been it its this that his her their my your our as by from
-    el la los las un una de del que en y o es con por para su sus lo der die das ein eine und oder ist mit von im le les des
-    du une et est pour sur il elle""".split()
-)
-_NEGATIONS = frozenset(
-    "not no never nor without nicht kein keine nie ohne sin nunca ni jamás ne pas jamais sans".split()
-)
-_WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
-_NEAR = 0.9
+_BRACKETS = dict.fromkeys(map(ord, "()[]"), " ")  # what stands in them is part of a fact, not an aside
 MOST_FACT = 4_000  # characters; whoever has more to say has a document
 
 
@@ -314,35 +305,19 @@ def _without_point(line: str) -> str:
 
 def twin_of(text: str, fact: str) -> SaidAlready | None:
     """The first line of a text that says this fact in the same, or nearly the same, words."""
-    wanted = _plain(fact)
-    if not wanted:
-        return None
-    words = _words(fact)
+    from anima.text.compare import same_words  # with its tables, which a prompt need not wait for
+    from anima.text.notes import LONGEST, sentence
+
+    def said(line: str) -> bool:
+        if max(len(line), len(fact)) > LONGEST:  # more than is read of a note
+            return line.split() == fact.split()
+        return same_words(sentence(line.translate(_BRACKETS)), sentence(fact.translate(_BRACKETS)))
+
     for number, line in enumerate(lines_of(text), start=1):
         shown = without_tail(bullet_text(line))
-        if not shown or shown.startswith(("#", "<!--")):
-            continue
-        if _plain(shown) == wanted or near(words, _words(shown)):
+        if shown and not shown.startswith(("#", "<!--")) and said(shown):
             return SaidAlready(number, shown)
     return None
-
-
-def near(one: frozenset[str], other: frozenset[str]) -> bool:
-    """Whether two sets of words say the same: all but a tenth shared, with the same numbers and negations."""
-    if len(one) < 3 or len(other) < 3:
-        return False
-    differing = one ^ other
-    if any(word in _NEGATIONS or any(c.isdigit() for c in word) for word in differing):
-        return False
-    return len(one & other) / len(one | other) >= _NEAR
-
-
-def _plain(text: str) -> str:
-    return " ".join(_WORD.findall(unicodedata.normalize("NFKC", text).casefold()))
-
-
-def _words(text: str) -> frozenset[str]:
-    return frozenset(_plain(text).split()) - _SMALL
 
 
 def log_line(content: str, now: datetime) -> str:

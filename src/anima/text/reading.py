@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum
@@ -44,54 +44,31 @@ def pattern(name: str) -> re.Pattern[str]:
     return re.compile(one_line(said.replace("<month>", months)), re.IGNORECASE)
 
 
-@cache
-def _same() -> tuple[dict[str, str], dict[str, str]]:
-    """The word that stands for a word's row: by the word as it is, and by its stem where no two rows share that."""
-    words: dict[str, str] = {}
-    for row in _TABLE["same"].splitlines():
-        first, *others = (fold(word) for word in row.split())
-        for word in (first, *others):
-            words.setdefault(word, words.get(first, first))
-    stems: dict[str, set[str]] = {}
-    for word, first in words.items():
-        stems.setdefault(stem(word), set()).add(first)
-    return words, {root: next(iter(found)) for root, found in stems.items() if len(found) == 1}
-
-
-def is_known(word: str) -> bool:
-    """Whether a word, as `fold` gives it, is one of the tables: no name."""
-    words, stems = _same()
-    return (
-        word in SMALL
-        or word in NEGATIONS
-        or word in words
-        or (word in WEEKDAYS and len(word) > 2)
-        or stem(word) in stems
-    )
-
-
-@cache
-def phrases() -> dict[str, list[tuple[tuple[str, ...], tuple[str, ...]]]]:
-    """First word → phrases that begin with it, longest first, and what each is read as; a denial is "not"."""
-    found: dict[str, list[tuple[tuple[str, ...], tuple[str, ...]]]] = {}
-    for row in " ".join(_TABLE["phrases"].split()).split(";"):
-        said, equals, meant = row.strip().partition("=")
-        if equals:
-            words = tuple(said.split())
-            read = () if meant == "-" else ("not",) if meant == "~" else tuple(meant.split())
-            found.setdefault(words[0], []).append((words, read))
-    for rows in found.values():
-        rows.sort(key=lambda row: -len(row[0]))
-    return found
+# The word that stands for a word's row: by the word as it is, and by its stem where no two rows share that.
+_ROWS: dict[str, str] = {}
+for _first, *_others in (fold(row).split() for row in _TABLE["same"].strip().splitlines()):
+    for _word in (_first, *_others):
+        _ROWS.setdefault(_word, _ROWS.get(_first, _first))
+_ROOTS: dict[str, set[str]] = defaultdict(set)
+for _word, _first in _ROWS.items():
+    _ROOTS[stem(_word)].add(_first)
+_KNOWN = SMALL | NEGATIONS | _ROWS.keys()
+_STEMS = {root: next(iter(found)) for root, found in _ROOTS.items() if len(found) == 1}
+# First word → phrases that begin with it, longest first, and what each is read as; a denial is "not".
+_PHRASES: dict[str, list[tuple[tuple[str, ...], tuple[str, ...]]]] = defaultdict(list)
+for _row in " ".join(_TABLE["phrases"].split()).rstrip(";").split(";"):
+    _said, _meant = (tuple(part.split()) for part in _row.split("="))
+    _PHRASES[_said[0]].append((_said, _meant))
+for _found in _PHRASES.values():
+    _found.sort(key=lambda row: -len(row[0]))
 
 
 @lru_cache(maxsize=65_536)
 def canonical(word: str) -> str:
     """What stands for a word and all that say the same."""
-    words, stems = _same()
     lower = fold(word)
     root = stem(lower)
-    return words.get(lower) or stems.get(root) or root
+    return _ROWS.get(lower) or _STEMS.get(root) or root
 
 
 def _canonical(words: Iterable[str]) -> frozenset[str]:
@@ -166,16 +143,30 @@ class Read:
 
     line: ToldLine
     text: str  # without its sign, stamp, teller and tail
-    words: tuple[str, ...]  # in their order, without dates
-    bag: frozenset[str]  # what stands for the words that carry meaning
-    numbers: tuple[str, ...]
-    dates: tuple[str, ...]
-    denied: bool
-    led: Mapping[str, str]  # its names, each with the preposition that leads it in, in their order
-    tied: Mapping[str, frozenset[str]]  # what follows "from", "over", "then" and the like, and whose something is
-    tense: Tense
     stamp: str  # the day it is noted under, where that stands before it
+    words: tuple[str, ...]  # in their order, without dates
+    dates: tuple[str, ...]
+    led: Mapping[str, str]  # its names, each with the preposition that leads it in, in their order
+    whose: frozenset[str]  # the names of whom something is
     about: frozenset[str]  # whom it speaks of without a name, as its heading tells
+
+    @cached_property
+    def carrying(self) -> tuple[str, ...]:
+        """The words that carry meaning, and the numbers, in their order."""
+        return tuple([word for word in self.words if word not in SMALL and word not in NEGATIONS])
+
+    @cached_property
+    def bag(self) -> frozenset[str]:
+        """What stands for the words that carry meaning."""
+        return frozenset([canonical(word) for word in self.carrying if not word[0].isdigit()])
+
+    @cached_property
+    def numbers(self) -> tuple[str, ...]:
+        return tuple(sorted([word for word in self.carrying if word[0].isdigit()]))
+
+    @cached_property
+    def denied(self) -> bool:
+        return sum([word in NEGATIONS for word in self.words]) % 2 == 1
 
     @cached_property
     def names(self) -> frozenset[str]:
@@ -186,6 +177,36 @@ class Read:
         """The names that act, the first one first: what "by" leads in, and what no preposition does."""
         by = [name for name, lead in self.led.items() if lead in _BY]
         return (*by, *(name for name, lead in self.led.items() if not lead))
+
+    @cached_property
+    def tied(self) -> Mapping[str, frozenset[str]]:
+        """What two lines with the same words may still turn round: from and to, this over that, 2 cats and 3 dogs, whose."""
+        found: dict[str, set[str]] = defaultdict(set)
+        lead, left = "", 0
+        for word in self.words:
+            if word in TURNING:
+                lead, left = TURNING[word], 2
+            elif left and word not in SMALL and word not in NEGATIONS:
+                found[lead].add(canonical(word))
+                left -= 1
+        counted = [(word, after) for word, after in pairwise(self.carrying) if word[0].isdigit()]
+        for word, after in counted if len(counted) > 1 else ():
+            found[word] |= set() if after[0].isdigit() else {canonical(after)}
+        found["of"] |= self.whose | {name for name, lead in self.led.items() if lead == "of"}
+        return {key: frozenset(told) for key, told in found.items() if told}
+
+    @cached_property
+    def tense(self) -> Tense:
+        """When it holds, by its verbs; "is employed" is now, "has asked" is past."""
+        said = frozenset(self.words)
+        if said & TO_COME:
+            return Tense.COMING
+        if said & FORMER:
+            return Tense.PAST
+        if said & LASTING:
+            return Tense.ANY
+        past = said & WAS or any(map(_is_deed, self.words))
+        return Tense.PAST if past and not said & IS else Tense.NOW
 
     @cached_property
     def plain(self) -> tuple[str, ...]:
@@ -213,32 +234,24 @@ class Read:
         return len(self.bag) + len(self.numbers) >= 4 and not (first.endswith("s") or _is_deed(first))
 
 
+def _is_deed(word: str) -> bool:
+    return word in DEEDS or (word.endswith("ed") and len(word) > 4)
+
+
 def read(lines: Sequence[ToldLine]) -> list[Read]:
     """The lines as they are compared. A capital makes a name only where the word never stands without one."""
     shown = [_stated(line.text) for line in lines]
     cut = [WORD.findall(text) for text, _ in shown]
-    spoken = _Spoken({stem(fold(word)) for words in cut for word in words if word[0].islower()})
-    return [_parsed(line, *said, words, spoken) for line, said, words in zip(lines, shown, cut, strict=True)]
+    small = {stem(fold(word)) for words in cut for word in words if word[0].islower()}
 
-
-def as_read(lines: Sequence[ToldLine] | Sequence[Read]) -> list[Read]:
-    """Lines read, unless they are already: whoever looks for several things reads them once."""
-    return [one for one in lines if isinstance(one, Read)] or read([one for one in lines if isinstance(one, ToldLine)])
-
-
-class _Spoken:
-    """Which words the lines spell in small letters."""
-
-    def __init__(self, small: set[str]) -> None:
-        self.small = small
-        self._names: dict[str, bool] = {}
-
-    def is_name(self, word: str) -> bool:
+    @cache
+    def is_name(word: str) -> bool:
         """Whether a word with a capital is no ordinary one: none of the tables, and nowhere written small."""
-        if word not in self._names:
-            plain = fold(word).removesuffix("'s")
-            self._names[word] = not is_known(plain) and stem(plain) not in self.small
-        return self._names[word]
+        plain = fold(word).removesuffix("'s")
+        known = plain in _KNOWN or (plain in WEEKDAYS and len(plain) > 2) or stem(plain) in _STEMS
+        return not known and stem(plain) not in small
+
+    return [_parsed(line, *said, words, is_name) for line, said, words in zip(lines, shown, cut, strict=True)]
 
 
 def _stated(text: str) -> tuple[str, str]:
@@ -265,7 +278,7 @@ def _normal(text: str) -> str:
     return " ".join(whole.split())
 
 
-def _parsed(line: ToldLine, text: str, stamp: str, cut: list[str], spoken: _Spoken) -> Read:
+def _parsed(line: ToldLine, text: str, stamp: str, cut: list[str], is_name: Callable[[str], bool]) -> Read:
     dates: list[str] = []
 
     def taken(found: re.Match[str]) -> str:
@@ -279,63 +292,11 @@ def _parsed(line: ToldLine, text: str, stamp: str, cut: list[str], spoken: _Spok
         bare = _ORDINAL.sub("", _VERSION.sub("", _AM_PM.sub(r"\1m", DATES.sub(taken, text))))
     bare = _JOINED.sub(r"\1", bare) if "-" in bare else bare
     raw = cut if bare is text else WORD.findall(bare)
-    words = _words(raw, bool(dates))
     parted = WORD.findall(_CLEFT.sub(r"in \1", bare.replace("\0", "0"))) if dates or " is wh" in bare else raw
-    carrying, led = _carrying(words), _led(parted, spoken)
-    return Read(
-        line,
-        text,
-        words,
-        frozenset([canonical(word) for word in carrying if not word[0].isdigit()]),
-        tuple(sorted([word for word in carrying if word[0].isdigit()])),
-        tuple(sorted(dates)),
-        sum([word in NEGATIONS for word in words]) % 2 == 1,
-        led,
-        _ties(words, parted, led),
-        _tense(words),
-        stamp,
-        _about(line.under, raw, frozenset(led), spoken),
-    )
-
-
-def _ties(words: Sequence[str], parted: Sequence[str], led: Mapping[str, str]) -> Mapping[str, frozenset[str]]:
-    """What two lines with the same words may still turn round: from and to, this over that, 2 cats and 3 dogs, whose."""
-    found: dict[str, set[str]] = defaultdict(set)
-    lead, left = "", 0
-    for word in words:
-        if word in TURNING:
-            lead, left = TURNING[word], 2
-        elif left and word not in SMALL and word not in NEGATIONS:
-            found[lead].add(canonical(word))
-            left -= 1
-    counted = [(word, after) for word, after in pairwise(_carrying(words)) if word[0].isdigit()]
-    for word, after in counted if len(counted) > 1 else ():
-        found[word] |= set() if after[0].isdigit() else {canonical(after)}
-    whose = {name for word in parted if word.endswith("'s") and (name := fold(word).removesuffix("'s")) in led}
-    found["of"] |= whose | {name for name, lead in led.items() if lead == "of"}
-    return {key: frozenset(told) for key, told in found.items() if told}
-
-
-def _is_deed(word: str) -> bool:
-    return word in DEEDS or (word.endswith("ed") and len(word) > 4)
-
-
-def _tense(words: Sequence[str]) -> Tense:
-    """When a line holds, by its verbs; "is employed" is now, "has asked" is past."""
-    said = frozenset(words)
-    if said & TO_COME:
-        return Tense.COMING
-    if said & FORMER:
-        return Tense.PAST
-    if said & LASTING:
-        return Tense.ANY
-    if said & WAS:
-        return Tense.NOW if said & IS else Tense.PAST
-    return Tense.PAST if not said & IS and any(map(_is_deed, words)) else Tense.NOW
-
-
-def _carrying(words: Sequence[str]) -> tuple[str, ...]:
-    return tuple([word for word in words if word not in SMALL and word not in NEGATIONS])
+    led = _led(parted, is_name)
+    whose = frozenset(name for word in parted if word.endswith("'s") and (name := fold(word).removesuffix("'s")) in led)
+    about = _about(line.under, raw, frozenset(led), is_name)
+    return Read(line, text, stamp, _words(raw, bool(dates)), tuple(sorted(dates)), led, whose, about)
 
 
 def _words(raw: list[str], dated: bool) -> tuple[str, ...]:
@@ -366,16 +327,13 @@ def _parts(raw: str) -> tuple[str, ...]:
     return tuple(NUMBERS.get(part, part) for part in parts if part)
 
 
-def _read_phrases(words: list[str]) -> list[str]:
-    known, found, at = phrases(), list[str](), 0
-    if known.keys().isdisjoint(words):
-        return words
+def _read_phrases(words: list[str]) -> Iterator[str]:
+    at = 0
     while at < len(words):
-        rows = known.get(words[at])
-        row = next((row for row in rows if tuple(words[at : at + len(row[0])]) == row[0]), None) if rows else None
-        found += row[1] if row else (words[at],)
+        rows = _PHRASES.get(words[at], ())
+        row = next((row for row in rows if tuple(words[at : at + len(row[0])]) == row[0]), None)
+        yield from row[1] if row else (words[at],)
         at += len(row[0]) if row else 1
-    return found
 
 
 def _number(word: str) -> str:
@@ -398,23 +356,23 @@ def _day(found: re.Match[str]) -> str:
     return f"{year}-{month:02}-{day:02}".lstrip("-") if 1 <= month <= 12 and 1 <= day <= 31 else ""
 
 
-def _about(under: str, raw: list[str], names: frozenset[str], spoken: _Spoken) -> frozenset[str]:
+def _about(under: str, raw: list[str], names: frozenset[str], is_name: Callable[[str], bool]) -> frozenset[str]:
     """The names in the headings of a line that says nowhere itself whom it is about: "likes tea", below "Ana"."""
     if not under or (raw and fold(raw[0]).removesuffix("'s") in names):
         return frozenset()
     words = [word for title in under.split(" / ") for word in WORD.findall(_normal(title)) if word[0].isupper()]
-    named = (word for word in words if word.lower() not in TITLES and spoken.is_name(word))
+    named = (word for word in words if word.lower() not in TITLES and is_name(word))
     found = frozenset(fold(word).removesuffix("'s") for word in named)
     return frozenset() if found & names else found
 
 
-def _led(words: Sequence[str], spoken: _Spoken) -> dict[str, str]:
+def _led(words: Sequence[str], is_name: Callable[[str], bool]) -> dict[str, str]:
     """The names in a line, in their order, each with the preposition that leads it in."""
     found, before = dict[str, str](), ""
     for word in words:
         # Letters with a number are a name, too, as machines, rooms and parts have one: web-01, C6.
         is_label = word[-1].isdigit() and not word[0].isdigit()
-        if is_label or (word[0].isupper() and spoken.is_name(word)):
+        if is_label or (word[0].isupper() and is_name(word)):
             found.setdefault(fold(word).removesuffix("'s"), before)
             # All of "of Ana Paz" is led in; after "in Lima" a new name may begin.
             before = "" if before in _PLACES else before

@@ -40,7 +40,6 @@ from anima.text.reading import (
     Read,
     Tense,
     ToldLine,
-    as_read,
     canonical,
     pattern,
 )
@@ -90,12 +89,11 @@ class Contradiction:
     newer: ToldLine | None
 
 
-def find_duplicates(lines: Sequence[ToldLine] | Sequence[Read], *, vectors: Vectors | None = None) -> tuple[Group, ...]:
+def find_duplicates(seen: Sequence[Read], *, vectors: Vectors | None = None) -> tuple[Group, ...]:
     """Lines that say the same, in groups, in the order of the lines.
 
     With `vectors`, lines that say the same in other words may be twins, too; only texts that come near are asked for.
     """
-    seen = as_read(lines)
     homes = _Homes(len(seen))
     for same in _equal(seen):
         for other in same[1:]:
@@ -107,9 +105,8 @@ def find_duplicates(lines: Sequence[ToldLine] | Sequence[Read], *, vectors: Vect
     return tuple(_group(members, seen, homes) for _, members in sorted(homes.members.items()))
 
 
-def find_contradictions(lines: Sequence[ToldLine] | Sequence[Read]) -> tuple[Contradiction, ...]:
+def find_contradictions(seen: Sequence[Read]) -> tuple[Contradiction, ...]:
     """Pairs of lines of one frame that say different things where only one can hold, or of which one denies the other."""
-    seen = as_read(lines)
     whys: dict[tuple[int, int], str] = {}
     for one, other, left, right in _rivals(seen):
         denies = "not" in (left, right)
@@ -160,7 +157,11 @@ def _equal(seen: Sequence[Read]) -> Iterator[list[int]]:
 
 def _same_roles(one: Read, other: Read) -> bool:
     """Whether nothing but their words keeps two lines apart: they hold at one time, of the same, and the same one acts."""
-    if one.names != other.names or not _same_about(one, other):
+    if one.names != other.names:
+        return False
+    # Below headings of their own they are about different things; one without a heading may be about anything.
+    apart = bool(one.about and other.about) or not (one.speaks_for_itself and other.speaks_for_itself)
+    if one.about != other.about and apart:
         return False
     if one.tense is not other.tense and Tense.ANY not in (one.tense, other.tense):
         return False
@@ -181,23 +182,10 @@ def _same_roles(one: Read, other: Read) -> bool:
     return in_order and one.roles[:1] == other.roles[:1]
 
 
-def _same_about(one: Read, other: Read) -> bool:
-    """Whether two lines can be about the same, as their headings tell. One without a heading may be about anything."""
-    if one.about == other.about:
-        return True
-    return not (one.about and other.about) and one.speaks_for_itself and other.speaks_for_itself
-
-
 def _same_days(one: Sequence[str], other: Sequence[str]) -> bool:
     """The same days, where a date without a year fits any year."""
-    if len(one) != len(other):
-        return False
-    pairs = zip(sorted(one, key=lambda d: d[-5:]), sorted(other, key=lambda d: d[-5:]), strict=True)
-    return all(_same_day(a, b) for a, b in pairs)
-
-
-def _same_day(one: str, other: str) -> bool:
-    return one == other or (one[-5:] == other[-5:] and min(len(one), len(other)) == 5)
+    pairs = zip(sorted(one, key=lambda d: d[-5:]), sorted(other, key=lambda d: d[-5:]), strict=False)
+    return len(one) == len(other) and all(a[-5:] == b[-5:] and (a == b or 5 in (len(a), len(b))) for a, b in pairs)
 
 
 def _how(one: Read, other: Read) -> Sameness:

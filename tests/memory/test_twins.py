@@ -1,0 +1,40 @@
+"""What is known already: the same fact in the same, or nearly the same, words is told with its line."""
+
+from __future__ import annotations
+
+import pytest
+
+from anima.text.pages import twin_of
+
+
+@pytest.mark.parametrize(
+    ("line", "fact"),
+    [
+        ("- Ana likes tea", "ANA LIKES TEA!"),
+        ("- Ana likes tea _(score=0.71, hits=4, days=3)_", "Ana likes tea."),
+        ("- Ana has a dog called Rex", "Ana's dog is named Rex"),
+        ("- The spare key hangs behind the green cupboard door", "The spare keys hang behind the green cupboard door"),
+        ("- 安娜喜欢喝绿茶", "安娜喜欢喝绿茶"),
+    ],
+)
+def test_a_fact_that_memory_says_already_is_found_with_its_line(line: str, fact: str) -> None:
+    found = twin_of(f"# Memory\n\n{line}\n", fact)
+
+    assert found is not None and found.line == 3
+
+
+@pytest.mark.parametrize(
+    ("line", "fact"),
+    [
+        ("- Ana likes tea", "Ana does not like tea"),
+        ("- Ana likes tea", "Ana hates tea"),
+        ("- The rent is 640 euros a month", "The rent is 690 euros a month"),
+        ("- The password of the network is tulip (guests)", "The password of the network is tulip (office)"),
+        ("- Ana has a dog", "Ana has a dog and a cat"),
+        (f"- {'long ' * 200}one", f"{'long ' * 200}other"),
+        ("# Ana likes tea", "Ana likes tea"),
+        ("- Ana likes tea", "…"),
+    ],
+)
+def test_another_fact_is_not_taken_for_a_known_one(line: str, fact: str) -> None:
+    assert twin_of(f"# Memory\n\n{line}\n", fact) is None
