@@ -71,11 +71,7 @@ def consult(
     why_not = consulted(complete, question, check=night.check, timeout=timeout, tokens=tokens)
     if why_not or night.plan is None:
         return made, f"{why_not[:1].upper()}{why_not[1:]}, so the night's own plan was used."
-    return night.plan, _helped(night.plan, made)
-
-
-def _helped(plan: SweepPlan, made: SweepPlan) -> str:
-    own = {p.line for p in made.promotions}
+    plan, own = night.plan, {p.line for p in made.promotions}
     counts = (
         (sum(p.line not in own and not p.also and not p.held for p in plan.promotions), "put into other words"),
         (sum(bool(p.also or p.held) for p in plan.promotions), "merged"),
@@ -83,7 +79,7 @@ def _helped(plan: SweepPlan, made: SweepPlan) -> str:
         (len(plan.retirements) - len(made.retirements), "let go"),
     )
     told = ", ".join(f"{count} {what}" for count, what in counts if count)
-    return f"A model helped: {told}." if told else "A model was asked and left every line as it was."
+    return plan, f"A model helped: {told}." if told else "A model was asked and left every line as it was."
 
 
 # -- operations on a plan -----------------------------------------------------------------------------------------------
@@ -165,9 +161,6 @@ class _Night:
             else:
                 begun = min((held.since for held in old if held.since), default=None)
                 anew.append(Rewording(line=self.m.line(text, begun, _evidence(old)), fact=text, held=tuple(old)))
-        return self._made(kept, retired, anew)
-
-    def _made(self, kept: list[Promotion], retired: list[Retirement], anew: list[Rewording]) -> SweepPlan:
         order = {id(p.candidate): n for n, p in enumerate(self.made.promotions)}
         kept.sort(key=lambda p: order[id(p.candidate)])
         late = retired[len(self.made.retirements) :]
@@ -363,7 +356,7 @@ def validate(
     facts = _Facts([*shown, *map(_bare, shown)])
     refusals, added, removed = list[tuple[str, str]](), list[str](), list[Prior]()
     for one in operations:
-        found = [*_shape(one), *_unknown(one, known, left)]
+        found = [*_malformed(one, known, left)]
         if not found:
             new = [known[name].text for name in one.candidates]
             # Without words of its own a merge keeps the fullest line.
@@ -372,7 +365,12 @@ def validate(
             judged = _judged(one, added[-1], new, facts, unsafe=unsafe, updates=updates)
             found = [*_taken(one, left, removed), *judged]
         refusals += found
-    refusals += [*_wholesale(operations, known), *_result(prior, added, removed, budget, facts)]
+    used = Counter(name for one in operations for name in one.candidates)
+    if twice := [name for name, count in used.items() if count > 1 and name in known]:
+        refusals.append(("candidate", f"candidate {twice[0]!r} is used more than once"))
+    if unused := [name for name in known if name not in used]:
+        refusals.append(("candidate", f"{len(unused)} of {len(known)} candidates are left out: {unused[0]!r}"))
+    refusals += _result(prior, added, removed, budget, facts)
     if refusals:
         return Outcome(refusals=tuple(Refusal(*each) for each in refusals))
     return Outcome(added=tuple(added), removed=tuple(removed))
@@ -387,7 +385,7 @@ _ARITY = {  # how many candidates, how many prior lines
 }
 
 
-def _shape(one: Operation) -> Found:
+def _malformed(one: Operation, known: Mapping[str, Offer], standing: Mapping[str, object]) -> Found:
     (least, most), (few, many) = _ARITY[one.verb]
     if not one.candidates and not one.prior:
         yield "source", f"a line of {one.verb} comes from nowhere"
@@ -399,9 +397,6 @@ def _shape(one: Operation) -> Found:
         yield "shape", "a reword takes one line and gives its new text"
     elif one.verb is Verb.ADD and one.text:
         yield "shape", "an add keeps the candidate's own words"
-
-
-def _unknown(one: Operation, known: Mapping[str, Offer], standing: Mapping[str, object]) -> Found:
     for name in one.candidates:
         if name not in known:
             yield "candidate", f"there is no candidate {printable(name, 40)!r}"
@@ -439,14 +434,6 @@ def _judged(one: Operation, text: str, new: Sequence[str], facts: _Facts, *, uns
         yield "source", f"{told!r} {why}"
     if reason := unsafe(text):
         yield "unsafe", f"{reason}: a line like that never enters memory"
-
-
-def _wholesale(operations: Sequence[Operation], known: Mapping[str, Offer]) -> Found:
-    used = Counter(name for one in operations for name in one.candidates)
-    if twice := [name for name, count in used.items() if count > 1 and name in known]:
-        yield "candidate", f"candidate {twice[0]!r} is used more than once"
-    if unused := [name for name in known if name not in used]:
-        yield "candidate", f"{len(unused)} of {len(known)} candidates are left out: {unused[0]!r}"
 
 
 def _result(

@@ -245,13 +245,19 @@ class Wanted:
     def matches(self, text: str) -> Iterator[Match]:
         """Where this text holds what is wanted."""
         if self.pattern is not None:
-            yield from self._by_pattern(text)
+            starts = [0, *accumulate(map(len, lines_of(text)))]
+            for one in self.pattern.finditer(text):
+                if one[0].strip():
+                    first, last = (bisect_right(starts, at) - 1 for at in (one.start(), one.end() - 1))
+                    yield Match(first, last, one[0])
         if not (self._plain or self._runs or self._whole):
             return
         for found in readings(text, hold=self._may_be_in):
             yield from self._by_words(found)
-        if self._whole:
-            yield from self._whole_lines(text)
+        for number, line in enumerate(lines_of(text)) if self._whole else ():
+            said = flat(said_in(line)).text
+            if said in self._whole and heading_of(line) is None:
+                yield Match(number, number, self._whole[said])
 
     def _may_be_in(self, letters: bytes) -> bool:
         """A quick no, from the letters of a text."""
@@ -278,36 +284,21 @@ class Wanted:
             for first, last in loose.found(found.jointed.text):
                 yield Match(found.jointed.line_at(first), found.jointed.line_at(last), loose.phrase)
 
-    def _by_pattern(self, text: str) -> Iterator[Match]:
-        assert self.pattern is not None
-        starts = [0]
-        for line in lines_of(text):
-            starts.append(starts[-1] + len(line))
-        for found in self.pattern.finditer(text):
-            if found[0].strip():
-                first = bisect_right(starts, found.start()) - 1
-                yield Match(first, bisect_right(starts, found.end() - 1) - 1, found[0])
-
-    def _whole_lines(self, text: str) -> Iterator[Match]:
-        for number, line in enumerate(lines_of(text)):
-            said = flat(said_in(line)).text
-            if said in self._whole and heading_of(line) is None:
-                yield Match(number, number, self._whole[said])
-
     def hits(self, text: str) -> set[int]:
         """The numbers, from 0, of the lines that hold it."""
         return {number for match in self.matches(text) for number in range(match.first, match.last + 1)}
 
     def touches(self, text: str) -> bool:
         """Whether a text holds it, or the beginning of it, broken off: history and transcripts cut what is long."""
-        return next(self.matches(text), None) is not None or self._breaks_off_in(text)
-
-    def _breaks_off_in(self, text: str) -> bool:
+        if next(self.matches(text), None) is not None:
+            return True
         for piece in text.split(BROKEN_OFF)[:-1] if self._begun else ():
             words = words_of(piece[-self._room :])
             for start in (n for n, word in enumerate(words) if word in self._begun):
-                left = words[start:]
-                if is_strong(" ".join(left)) and any(_begins(whole, left) for whole in self._begun[words[start]]):
+                *front, cut = words[start:]  # the last word may be cut, too
+                wholes = (whole for whole in self._begun[words[start]] if len(whole) > len(front))
+                begins = any(front == whole[: len(front)] and whole[len(front)].startswith(cut) for whole in wholes)
+                if begins and is_strong(" ".join((*front, cut))):
                     return True
         return False
 
@@ -319,12 +310,6 @@ class Wanted:
 def _goes_on(text: str, at: int) -> bool:
     """Whether a place in a text lies inside a word."""
     return at > 0 and _WITHIN.match(text, at - 1) is not None
-
-
-def _begins(whole: Sequence[str], left: Sequence[str]) -> bool:
-    """Whether a run of words is what is left of another; its last word may be cut, too."""
-    last = len(left) - 1
-    return len(left) <= len(whole) and left[:last] == whole[:last] and whole[last].startswith(left[last])
 
 
 _GAP = 400  # characters that may stand between two words of a phrase
@@ -352,20 +337,17 @@ class _Loose:
         for near in self._near.finditer(jointed):
             start = max(0, near.start() - 1)  # one more at each end, to see whether a word goes on there
             atoms = atoms_of(jointed[start : near.end() + 1])
-            yield from ((start + first, start + last) for first, last in self._within(atoms))
-
-    def _within(self, atoms: Sequence[Atom]) -> Iterator[tuple[int, int]]:
-        begins = list(accumulate((len(atom.word) for atom in atoms), initial=0))
-        letters = "".join(atom.word for atom in atoms)
-        at = letters.find(self._run)
-        while at >= 0:
-            end = at + len(self._run)
-            first, last = bisect_right(begins, at) - 1, bisect_right(begins, end - 1) - 1
-            starts = {begins[number] - at: atoms[number].joint for number in range(first + 1, last + 1)}
-            is_whole = self._breaks <= starts.keys() and all(starts[place] for place in starts.keys() - self._breaks)
-            if is_whole and (begins[first] == at or self._open[0]) and (begins[last + 1] == end or self._open[1]):
-                yield atoms[first].at, atoms[last].at
-            at = letters.find(self._run, at + 1)
+            begins = list(accumulate((len(atom.word) for atom in atoms), initial=0))
+            letters = "".join(atom.word for atom in atoms)
+            at = letters.find(self._run)
+            while at >= 0:
+                end = at + len(self._run)
+                first, last = bisect_right(begins, at) - 1, bisect_right(begins, end - 1) - 1
+                joints = {begins[number] - at: atoms[number].joint for number in range(first + 1, last + 1)}
+                is_whole = self._breaks <= joints.keys() and all(joints[n] for n in joints.keys() - self._breaks)
+                if is_whole and (begins[first] == at or self._open[0]) and (begins[last + 1] == end or self._open[1]):
+                    yield start + atoms[first].at, start + atoms[last].at
+                at = letters.find(self._run, at + 1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -31,10 +31,8 @@ from anima.text.reading import (
     LEAD_IN,
     LIGHT,
     LIMITS,
-    NEGATIONS,
     OPPOSITES,
     SINGLE,
-    SMALL,
     SYMMETRIC,
     WORD,
     Read,
@@ -298,8 +296,8 @@ def _evidence(one: Read, other: Read) -> str:
     if one.text == other.text:
         return "the same text"
     if one.bag == other.bag:
-        carrying = [word for word in one.plain if word not in SMALL and word not in NEGATIONS and not word[0].isdigit()]
-        return "the same words that carry meaning: " + ", ".join(list(dict.fromkeys(carrying))[:8])
+        told = dict.fromkeys(word for word in one.carrying if not word[0].isdigit())
+        return "the same words that carry meaning: " + ", ".join([*told][:8])
     differ: list[str] = []
     for mine, yours in ((one, other), (other, one)):  # as the lines spell them
         spelt = {root: word for word in reversed(mine.plain) if (root := canonical(word)) in mine.bag - yours.bag}
@@ -358,7 +356,7 @@ def _single(one: Read) -> set[str]:
     found = {name for name, lead in one.led.items() if lead in leads}
     if not SINGLE.isdisjoint(one.words):
         # What is somebody's has a name of its own; else the last word may be a value, and in a longer line the last but one.
-        carrying = [word for word in one.words if canonical(word) in one.bag]
+        carrying = [word for word in one.carrying if not word[0].isdigit()]
         fixed = {*one.roles[:2], *carrying[:1], *one.names}
         found |= {word for word in carrying[-2:] if word not in fixed and word not in SINGLE}
         found |= {*one.roles} - one.tied["of"] if "of" in one.tied else set()
