@@ -20,7 +20,7 @@ from typing import Literal, NamedTuple
 
 from anima.errors import BadArguments
 from anima.ledger import Record
-from anima.text import one_line, read_table
+from anima.text import DENSE, one_line, read_table
 from anima.text.notes import core_of, is_stated, sentence
 
 STRONG = 0.8  # of the best hit's score: a hit as high as this, or the first one, is strong
@@ -195,7 +195,7 @@ def score(evidence: Evidence, *, today: date, rules: Preset) -> Score:
 
 SHORTEST, LONGEST = 8, 400  # characters of a line worth keeping
 FEWEST_WORDS = 2
-_DENSE = re.compile("[\u3040-\u9fff\uac00-\ud7ff]")
+_DENSE = re.compile(f"[{DENSE}]")
 _SIGN = {name: re.compile(one_line(pattern)) for name, pattern in read_table("dream", "junk").items()}
 
 

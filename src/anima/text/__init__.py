@@ -27,12 +27,12 @@ BULLET = re.compile(rf"(\s*)({SIGN})(?:\s+|\Z)")
 DOTTED = re.compile(rf"(\s*)({SIGN}|•)(?:\s+|\Z)")
 
 # Han, kana, Hangul, Thai, Lao, Khmer, Myanmar: written without blanks, or with particles glued to the word.
-_DENSE = (
+DENSE = (
     "\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u1100-\u11ff\u3040-\u30ff\u3130-\u318f"
     "\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\ua960-\ua97f\uac00-\ud7ff\uf900-\ufaff\U00020000-\U0003ffff々〆"
 )
-_WORD = re.compile(rf"#\d+|[{_DENSE}]+|[^\W{_DENSE}]+(?:['’][^\W{_DENSE}]+)?")
-_HAS_DENSE = re.compile(f"[{_DENSE}]")
+_WORD = re.compile(rf"#\d+|[{DENSE}]+|[^\W{DENSE}]+(?:['’][^\W{DENSE}]+)?")
+_HAS_DENSE = re.compile(f"[{DENSE}]")
 _MARKS = re.compile("[\u0300-\u036f]+")
 _CAMEL = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
 _PARTS = re.compile(r"[^\W\d_]+|\d+")

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import pairwise
 
-from anima.text import fold, one_line, read_table, stem, word_set
+from anima.text import DENSE, fold, one_line, read_table, stem, word_set
 
 # Words and wordings that tell what sort of sentence a note is, in a handful of languages.
 _WORDS = read_table("text", "words")
@@ -64,8 +64,7 @@ def is_several(word: str) -> bool:
 
 LONGEST = 600  # characters of a note that are looked at
 LONGEST_LABEL = 6  # words
-_DENSE = "\u0e00-\u0eff\u1000-\u109f\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7ff"
-_TOKEN = re.compile(rf"[{_DENSE}]|['’]s\b|[^\W_{_DENSE}]+(?:[.:,'’/@-](?!s\b)[^\W_{_DENSE}]+)*")
+_TOKEN = re.compile(rf"[{DENSE}]|['’]s\b|[^\W_{DENSE}]+(?:[.:,'’/@-](?!s\b)[^\W_{DENSE}]+)*")
 _MARK = re.compile(r"\s*(?::|=|->|→|=>)\s+|\s+[-–—]\s+")
 _WORD = re.compile(r"[^\W_]+(?:[.:'’/@-][^\W_]+)*")
 _ASIDE = re.compile(r"\s*[(（\[][^()（）\[\]]{0,80}[)）\]]\s*[.!]?\s*\Z")
