@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anima.errors import BadArguments, Damaged, NoSuchSession
-from anima.ledger import BLOCK, block_before, blocks, last_line, line_at
+from anima.ledger import BLOCK, MAX_LINE, block_before, blocks, last_line, line_at
 from anima.store import logs as module
 from anima.store.folder import Folder
 from anima.store.logs import LineFolder
@@ -118,7 +118,7 @@ def test_only_one_of_two_can_write_the_first_record(folder: LineFolder) -> None:
 def test_a_record_larger_than_a_line_may_be_is_refused_and_nothing_is_written(folder: LineFolder) -> None:
     with folder.create("one") as file:
         with pytest.raises(BadArguments, match="at most"):
-            file.append(b"x" * module.MAX_LINE + b"\n", sync=False)
+            file.append(b"x" * MAX_LINE + b"\n", sync=False)
         assert file.size() == 0
 
 
@@ -363,12 +363,12 @@ def test_long_files_are_read_a_block_at_a_time_and_lines_longer_than_a_block_sta
 
 
 def test_a_line_without_end_is_handed_out_in_pieces_and_never_held_whole() -> None:
-    file = Bytes(b"x" * (module.MAX_LINE + 5 * BLOCK) + b"\nlast\n")
+    file = Bytes(b"x" * (MAX_LINE + 5 * BLOCK) + b"\nlast\n")
     sizes = [len(block) for _, block in blocks(file)]
-    assert max(sizes) <= module.MAX_LINE + BLOCK
+    assert max(sizes) <= MAX_LINE + BLOCK
     assert sum(sizes) == file.size()
-    assert len(line_at(file, 0)) == module.MAX_LINE
-    assert len(block_before(file, file.size() - 6)[1]) <= module.MAX_LINE + BLOCK
+    assert len(line_at(file, 0)) == MAX_LINE
+    assert len(block_before(file, file.size() - 6)[1]) <= MAX_LINE + BLOCK
 
 
 # -- whole files beside them --------------------------------------------------------------------------------------------------

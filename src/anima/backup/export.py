@@ -38,8 +38,8 @@ from anima.layout.dialects import DIALECTS, layout_for
 from anima.ledger import MAX_LINE
 from anima.model import DocPath, Entry, fold
 from anima.site import Site, detected
-from anima.store import Documents, Logs, OpenFile
-from anima.store.folder import MACHINE, Folder
+from anima.store import MACHINE, Documents, Logs, OpenFile
+from anima.store.folder import Folder
 from anima.store.outside import MAP, expanded, exported_file, exported_folder, private
 from anima.store.place import made_as
 from anima.store.private import GIT, Apart
@@ -140,7 +140,7 @@ class _Leaving:
             (entry.path, f"a line of JSON holds at most {MOST:,} bytes; a folder takes it") for entry in large
         ]
         self.entries = [entry for entry in self.entries if entry not in large]
-        files = (FileLine(path, b"".join(file.pieces()), private(file.mode)) for path, file in self._opened())
+        files = (FileLine(path, b"".join(file.pieces), private(file.mode)) for path, file in self._opened())
         for line in written_lines(FirstLine(self._dialect, self.table.sessions), files):
             out.write(line)
         out.flush()
@@ -150,7 +150,7 @@ class _Leaving:
         places = planned([entry.path for entry in self.entries], self.table, there, agent_of=self._agent_of)
         for path, file in self._opened():
             if path != SETTINGS or exact:
-                folder.fill(places[path], file.pieces(), mode=private(file.mode), sync=False)
+                folder.fill(places[path], file.pieces, mode=private(file.mode), sync=False)
         self.moved = way_back(places, self.table, there, agent_of=lambda path: self.site.agent)
         if not exact:
             self._settle_dialect(folder, there)
@@ -183,7 +183,7 @@ class _Leaving:
 
     def _agent_of(self, path: str) -> str:
         with self._documents.opened(path) as file:
-            return agent_in(file.pieces(), self._form) or self.site.agent
+            return agent_in(file.pieces, self._form) or self.site.agent
 
     def _settle_dialect(self, folder: Folder, there: Table) -> None:
         """Sees to it that the folder opens as the dialect it is: by its names, else by what its anima.toml says."""

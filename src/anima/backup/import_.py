@@ -106,13 +106,13 @@ class _FolderSource:
 
     def agent_of(self, path: str) -> str | None:
         with self._store.opened(path) as file:
-            return export.agent_in(file.pieces(), self._form)
+            return export.agent_in(file.pieces, self._form)
 
     def items(self) -> Iterator[_Found]:
         for entry in self.entries:
             try:
                 with self._store.opened(entry.path) as file:
-                    yield _Found(entry.path, file.size, file.mode, file.pieces())
+                    yield _Found(entry.path, file.size, file.mode, file.pieces)
             except BadText as error:
                 self.left_out.append((entry.path, error.why))
 
@@ -123,7 +123,7 @@ class _FolderSource:
         with self._store.opened(MAP) as file:
             if file.size > _MOST_MAP:
                 raise BadText(MAP, "it is too large to be ours")
-            raw = b"".join(file.pieces())
+            raw = b"".join(file.pieces)
         try:
             found = json.loads(raw)
             number = found["format"] if found["anima"] == "export" else 0
@@ -401,7 +401,7 @@ class _Arriving:
 
     def _compare(self, path: DocPath, actual: str, pieces: Iterable[bytes]) -> None:
         with self.site.store.documents.opened(actual) as standing:
-            same = _digest(standing.pieces()) == _digest(pieces)
+            same = _digest(standing.pieces) == _digest(pieces)
             self._note("present" if same else "differs", path.text)
 
     def _unforgotten(self, pieces: Iterable[bytes], path: DocPath) -> Iterator[bytes]:

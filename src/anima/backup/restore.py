@@ -234,7 +234,8 @@ def _done(source: _Source, place: _Place, *, other: bool) -> Restoration:
             before = snapshot.put(Shelf(whole.snapshots), made, at=place.now, label=BEFORE)
         seen = whole.survey() if own is not None else seen  # what was late is committed now
     with whole.swapping() as swap:
-        found = _cleaned(source, place, swap, seen, fresh) if fresh else _staged(source, whole, swap, seen)
+        clean = (_cleaned(source, place, swap, seen, fresh), set[str]()) if fresh else None
+        found, stamped = clean or _staged(source, whole, swap, seen)
         left = whole.census()[1]
         whole.check_ways(found.new, found.gone, left)
         said = {
@@ -244,7 +245,7 @@ def _done(source: _Source, place: _Place, *, other: bool) -> Restoration:
         }
         noted = Heads(place.register.head(whole.name, whole.identity))
         with nullcontext() if is_same else _distrusted(place), noted.renewing(whole.last_record):
-            swap.begin((*found.new, *found.changed), found.gone, json.dumps(said))
+            swap.begin((*found.new, *found.changed, *stamped), found.gone, json.dumps(said))
     notes = found.notes
     if not is_same:  # a home that came from elsewhere is not trusted: its configuration may only make things stricter
         with suppress(HomeError):
@@ -254,19 +255,20 @@ def _done(source: _Source, place: _Place, *, other: bool) -> Restoration:
     return replace(found, done=True, before=before, left=tuple(left), notes=notes)
 
 
-def _staged(source: _Source, whole: Whole, swap: Swapping, seen: Seen) -> Restoration:
-    """What differs, on the disk beside the home."""
+def _staged(source: _Source, whole: Whole, swap: Swapping, seen: Seen) -> tuple[Restoration, set[str]]:
+    """What differs, on the disk beside the home; and what differs in nothing but its mode or second, which goes with it, or
+    the next snapshot would differ."""
     found = _compared(source, seen, whole.name)
-    differs = {*found.new, *found.changed}
+    differs, stamped = {*found.new, *found.changed}, set[str]()
     whole.check_space(file.size for file in source.manifest.files if file.path in differs)
     for file, mtime, pieces in source.members():
         if (own := source.instead.get(file.path, b"")) is None:
             continue
-        if file.path in differs:
+        if file.path not in differs and (seen[file.path][1] != mtime or seen[file.path][0].mode != file.mode):
+            stamped.add(file.path)
+        if file.path in differs or file.path in stamped:
             swap.stage(file.path, [own] if own else pieces, mode=file.mode, mtime=mtime)
-        elif seen[file.path][1] != mtime or seen[file.path][0].mode != file.mode:
-            swap.restamp(file.path, mode=file.mode, mtime=mtime)  # or the next snapshot would differ
-    return found
+    return found, stamped
 
 
 @contextmanager

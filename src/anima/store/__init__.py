@@ -8,6 +8,7 @@ Not here: whether a change may happen (gate), and what can be deleted and made a
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
@@ -15,14 +16,19 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, BinaryIO, NamedTuple, Protocol, Self
 
-from anima.errors import BadText, NoSuchSession, Refused, printable
-from anima.ledger import Readable
-from anima.model import Answer, Change, DocPath, Document, Entry, File, FoundFile, Source, Verdict
+from anima.errors import BadArguments, BadText, Damaged, NoSuchSession, printable
+from anima.ledger import MAX_LINE, Readable, last_line
+from anima.model import MAX_BYTES, Change, DocPath, Document, Entry, File, FoundFile, Source, Verdict
 
 if TYPE_CHECKING:
     from threading import Event
 
     from anima.ledger import Key, Ledger, Log, Record
+
+MACHINE = ".anima"  # the machine's own folder in a home
+ASIDE = "aside"  # beneath it: whatever was taken out of its place, by a repair or after a crash
+TORN = f"{ASIDE}/torn"
+_SET_ASIDE = re.compile(rf"{re.escape(MACHINE)}/{ASIDE}/(?![^/]+/repository[^/]*/)")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,18 +50,6 @@ class Batch:
     def is_log(self) -> bool:
         """Whether this is one free append: it conflicts with nobody, and gets its revision with others, later."""
         return len(self.changes) == 1 and self.changes[0].is_free
-
-
-def must_allow(verdict: Verdict) -> None:
-    """Raises Refused for what the gate did not allow."""
-    if verdict.answer is not Answer.ALLOW:
-        raise Refused(f"the gate said {verdict.answer}: {verdict.reason}", rule=verdict.rule)
-
-
-def restored_meanwhile() -> Refused:
-    """Who had a home open that was restored knows another one."""
-    said = "this home was restored from a snapshot while it was open here; nothing was changed"
-    return Refused(said, rule="restored", hint="open it again; a server is started again")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,21 +117,12 @@ class Revision:
     paths: tuple[str, ...] = ()
 
 
-class OpenFile(Protocol):
-    """A file as it stands now: what is appended meanwhile is not read."""
+class OpenFile(NamedTuple):
+    """A file as it stands now, read piece by piece: what is appended meanwhile is not read."""
 
     size: int
     mode: int
-
-    def pieces(self) -> Iterator[bytes]: ...
-
-    def close(self) -> None: ...
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self.close()
+    pieces: Iterator[bytes]
 
 
 def text_of(path: DocPath, data: bytes) -> str:
@@ -192,8 +177,17 @@ class Documents(Protocol):
 
     def bytes_of(self, path: str) -> bytes | None:
         """A file's bytes; None when it is gone. Raises Damaged for one that cannot be read, or is too large to."""
+        try:
+            with self.opened(path) as file:
+                if file.size > MAX_BYTES:
+                    raise Damaged(f"it has {file.size:,} bytes, which is more than anima looks through")
+                return b"".join(file.pieces)
+        except BadText as error:
+            if self.kind_of(path) is None:
+                return None
+            raise Damaged(error.why.removeprefix("it ")) from None
 
-    def opened(self, path: str) -> OpenFile:
+    def opened(self, path: str) -> AbstractContextManager[OpenFile]:
         """A file, to be read piece by piece. Raises BadText for what cannot be read."""
 
     def kind_of(self, path: str) -> str | None:
@@ -207,7 +201,13 @@ class Documents(Protocol):
 
     def list(self, folder: str = "") -> tuple[Entry, ...]: ...
 
-    def list_all(self, folder: str = "") -> Iterator[Entry]: ...
+    def list_all(self, folder: str = "") -> Iterator[Entry]:
+        """Every file beneath a folder, in order of path."""
+        for entry in sorted(self.list(folder), key=lambda entry: entry.path):
+            if entry.is_folder:
+                yield from self.list_all(entry.path)
+            else:
+                yield entry
 
 
 class State(Protocol):
@@ -248,16 +248,51 @@ class OpenLog(Readable, Protocol):
     """One log that is open. Safe to share by threads; close it."""
 
     id: str
+    logs: Logs
     replaced: int  # how often it was written anew by somebody while it was open
 
     def state(self) -> LogState: ...
-
     def append(self, record: bytes, *, sync: bool) -> int:
         """Adds a record, newline and all; gives its offset. With `sync` it outlives a crash then. Raises NoSuchSession
         when the log is gone, Damaged with nothing changed."""
+        if len(record) > MAX_LINE:
+            raise BadArguments(f"a record has at most {MAX_LINE:,} bytes, and this one {len(record):,}")
+        with self.alone() as size:
+            at = self._ended(size)
+            self.add(record, at)
+        if sync:
+            self.sync()
+        return at
 
     def begin(self, record: bytes) -> None:
         """Adds the first record, durably. Raises BadArguments when there is one."""
+        with self.alone() as size:
+            if size:
+                raise BadArguments(f"there is a session {self.id} already; it can be resumed")
+            self.append(record, sync=True)
+
+    def _ended(self, size: int) -> int:
+        """Where the next record goes, once the last line has an end: it is completed, or put aside."""
+        if not size or self.read(size - 1, size) == b"\n":
+            return size
+        start, tail = last_line(self, size)
+        before = self.read(max(0, start - 64), start)  # by which it is known who wrote the log
+        ending = self.logs.mend(tail, before) if len(tail) < MAX_LINE else b"\n"
+        if ending is not None:
+            self.add(ending, size)
+            return size + len(ending)
+        mark = hashlib.sha256(tail).hexdigest()[:12]
+        self.logs.state.put(f"{TORN}/{self.id}.{start}.{mark}", tail)
+        self.cut(start)
+        return start
+
+    def alone(self) -> AbstractContextManager[int]:
+        """Nobody else can append inside; gives the size."""
+
+    def add(self, data: bytes, at: int) -> None:
+        """Puts bytes at the end, which stands at `at`; all or nothing."""
+
+    def cut(self, size: int) -> None: ...
 
     def sync(self) -> None:
         """Everything appended so far outlives a crash when this returns."""
@@ -289,6 +324,8 @@ class Logs(Protocol):
 
     folder: str
     suffix: str
+    mend: Mend
+    state: State
 
     @property
     def name(self) -> str:
@@ -314,14 +351,22 @@ class Logs(Protocol):
 
     def create(self, id: str) -> OpenLog:
         """A log to read and to write, made when it is not there. Raises BadArguments for an id that cannot be one."""
+        if not ID.match(id):
+            raise BadArguments(f"{printable(id)} cannot name a session: letters, digits, dots, dashes, 120 at most")
+        return self.made(id)
+
+    def made(self, id: str) -> OpenLog: ...
 
     def drop(self, id: str) -> bool:
         """Removes a log; whether there was one."""
 
     def torn(self, id: str) -> Mapping[str, bytes]:
         """What was put aside of a log, by name."""
+        names = sorted(f"{TORN}/{name}" for name in self.state.names(TORN) if name.rsplit(".", 2)[0] == id)
+        return {name: self.state.get(name) or b"" for name in names}
 
-    def drop_torn(self, name: str) -> None: ...
+    def drop_torn(self, name: str) -> None:
+        self.state.remove(name)
 
     def get(self, name: str) -> bytes | None:
         """A whole file beside the logs; None when it is not there or cannot be read."""
@@ -347,8 +392,14 @@ class History(Protocol):
 
     def commit(self, files: Mapping[str, bytes | None], note: Note) -> str | None: ...
 
+    def revisions(self) -> Iterator[tuple[str, bytes, bytes, Mapping[str, bytes | None]]]:
+        """Every revision, the oldest first: id, person, message and changed files, None for those that are gone."""
+
     def versions(self) -> Iterator[tuple[str, str | None, bytes]]:
-        """(revision, path, bytes) of every version a revision brought, the newest first; its message has no path."""
+        """(revision, path, bytes) of every version a revision brought, the oldest first; its message has no path."""
+        for id, _, message, files in self.revisions():
+            yield id, None, message.decode("utf-8", "replace").encode()
+            yield from ((id, path, data) for path, data in files.items() if data is not None)
 
     def objects(self) -> Iterator[tuple[str, bytes]]:
         """Everything that is kept, reachable or not, with its id: what a proof of forgetting reads."""
@@ -368,7 +419,6 @@ class Swapping(Protocol):
     """Files that stand ready to take the place of a home's, all or none."""
 
     def stage(self, path: str, pieces: Iterable[bytes], *, mode: int, mtime: int) -> None: ...
-    def restamp(self, path: str, *, mode: int, mtime: int) -> None: ...
     @property
     def place(self) -> str: ...  # the folder in which they lie, each beneath its own path
     def begin(self, puts: Iterable[str], gone: Iterable[str], said: str) -> None:
@@ -379,20 +429,16 @@ class Whole(Protocol):
     """A home as a heap of files: kept in an archive, put back from one, and searched when something must go. It needs no
     ledger and no configuration. A path is of any file of the home, its own (`census`) or whosever (`files`)."""
 
-    @property
-    def name(self) -> str: ...
-    @property
-    def identity(self) -> str: ...
-    @property
-    def state(self) -> State: ...
-    @property
-    def snapshots(self) -> str: ...  # the folder of the home's own
+    name: str
+    identity: str
+    state: State
+    snapshots: str  # the folder of the home's own
+
     def key(self) -> bytes: ...
     def lock(self) -> AbstractContextManager[None]: ...
     def last_record(self) -> bytes: ...
     def outside(self, folder: str) -> str: ...
     def census(self) -> tuple[list[FoundFile], list[tuple[str, str]]]: ...
-    def survey(self) -> dict[str, tuple[File, int]]: ...
     def open(self, path: str) -> AbstractContextManager[tuple[BinaryIO, int]]: ...
     def scratch(self) -> AbstractContextManager[BinaryIO]: ...
     def swapping(self) -> AbstractContextManager[Swapping]: ...
@@ -404,13 +450,33 @@ class Whole(Protocol):
     def is_machinery(self, path: str) -> bool: ...
     def read(self, path: str) -> bytes | None: ...
     def replace(self, path: str, data: bytes) -> None: ...
-    def set_aside(self) -> Iterator[str]: ...
-    def drop_set_aside(self, path: str) -> None: ...
     def names_of(self, path: str) -> int: ...
     def drop_staged(self) -> None: ...
     def drop_old_histories(self) -> None: ...
     @property
     def has_foreign_git(self) -> bool: ...
+
+    def survey(self) -> dict[str, tuple[File, int]]:
+        """Every file that is the home's own, read and hashed, with its time. Raises Damaged."""
+        seen: dict[str, tuple[File, int]] = {}
+        for found in self.census()[0]:
+            try:
+                with self.open(found.path) as (source, size):
+                    digest = hashlib.file_digest(source, "sha256").hexdigest()  # type: ignore[arg-type]
+                seen[found.path] = (File(found.path, size, digest, found.mode), found.mtime)
+            except (FileNotFoundError, PermissionError):
+                continue
+            except OSError as error:
+                said = f"{printable(found.path)} cannot be read ({error.strerror}); nothing was changed"
+                raise Damaged(said) from None
+        return seen
+
+    def set_aside(self) -> Iterator[str]:
+        """The files that were set aside, those of repositories left out: they are deleted as a whole."""
+        return (path for path, _ in self.files() if _SET_ASIDE.match(path))
+
+    def drop_set_aside(self, path: str) -> None:
+        self.state.remove(path.removeprefix(f"{MACHINE}/"))
 
 
 class Lineage(Protocol):

@@ -22,8 +22,8 @@ from anima.errors import BadPath, Damaged, HomeError, NoSuchDocument, Refused, S
 from anima.ledger import Edit, Intent, Ledger
 from anima.ledger.views import Provenance
 from anima.model import Answer, Change, DocPath, Kind, Verdict, digest_of
-from anima.store import Batch, must_allow
-from anima.store.edits import Present, edit_of, edit_of_append, intent_of, seen_record
+from anima.store import Batch
+from anima.store.edits import Present, edit_of, intent_of, must_allow, seen_record
 from anima.store.folder import Folder, Signature, Unconfirmed, as_damage, signature_of, why
 from anima.store.private import STAGE, Machine
 from anima.store.safe_open import held, open_beneath, read_range, regular, write_all
@@ -115,7 +115,6 @@ class Steps:
             self._confirm_folder(folder)
 
     def bring(self, path: DocPath, pieces: Iterable[bytes], verdict: Verdict, *, mode: int) -> bool:
-        """Puts a file that is no document where nothing stands, whole or not at all; False where something does."""
         must_allow(verdict)
         if self._store.actual(path) is not None:
             return False
@@ -222,15 +221,6 @@ class _State(Enum):
     LOST = 5  # its text is gone, or somebody else wrote there since: theirs stays
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Plan:
-    """What one change comes to: the ledger's edit, the steps and the new text's digest."""
-
-    edit: Edit
-    steps: tuple[FileStep, ...]
-    digest: str | None = None  # None for an append: a long log is not read again only to tell it
-
-
 class Batches:
     """Writes the batches of one folder, and ends those that were interrupted."""
 
@@ -260,19 +250,19 @@ class Batches:
         """
         standings = [self._look(change, is_log=batch.is_log) for change in batch.changes]
         before_texts()
-        plans: list[_Plan | None] = []
+        plans: list[tuple[Edit | None, list[FileStep], str | None]] = []
         try:
             for change, standing in zip(batch.changes, standings, strict=True):
                 plans.append(self._plan(change, standing, is_log=batch.is_log))
         except BaseException:
-            for staged in [step.staged for plan in plans if plan for step in plan.steps if step.staged]:
+            for staged in [step.staged for _, steps, _ in plans for step in steps if step.staged]:
                 self._machine.unstage(staged)
             raise
-        edits = [plan.edit for plan in plans if plan]
+        edits = [edit for edit, _, _ in plans if edit]
         intent = intent_of(batch, edits, ledger=self._ledger()) if edits else None
         if intent is not None:
-            self._carry_out(intent, [step for plan in plans if plan for step in plan.steps], batch)
-        return intent, tuple(plan.digest if plan else None for plan in plans)
+            self._carry_out(intent, [step for _, steps, _ in plans for step in steps], batch)
+        return intent, tuple(digest for _, _, digest in plans)
 
     def _carry_out(self, intent: Intent, steps: list[FileStep], batch: Batch) -> None:
         try:
@@ -306,38 +296,29 @@ class Batches:
         change.check_base(standing.text)
         return standing
 
-    def _plan(self, change: Change, standing: Standing, *, is_log: bool) -> _Plan | None:
-        """What a change comes to; None where nothing would change."""
-        key = self._ledger().key
+    def _plan(
+        self, change: Change, standing: Standing, *, is_log: bool
+    ) -> tuple[Edit | None, list[FileStep], str | None]:
+        """What a change comes to: the ledger's edit, None where nothing would change, the steps, and the new text's digest.
+        An append has none: a long log is not read again only to tell it."""
+        step = None
         if is_log and standing.signature is not None:
             step = self.steps.addition(change.path, standing, change.text.encode("utf-8"))
-            piece = step.data.decode("utf-8")
-            edit = edit_of_append(change, actual=standing.actual, size=standing.size, piece=piece, key=key)
-            return _Plan(edit=edit, steps=(step,))
-        there = self._look_at_target(change, standing) if change.kind is Kind.MOVE else None
-        found = edit_of(change, standing, key=key, there=there)
-        if found is None:
-            return None
+            standing = replace(standing, gap=step.data.decode("utf-8").removesuffix(change.text))
+        there = self.steps.look(change.to) if change.kind is Kind.MOVE and change.to is not None else None
+        edit = edit_of(change, standing, key=self._ledger().key, there=there, is_log=is_log)
+        if edit is None or step is not None:
+            return edit, [step] if step else [], None
         removal = self.steps.removal(change.path, standing)
-        if found.kind is Kind.DELETE:
-            return _Plan(edit=found, steps=(removal,), digest="")
-        if there is not None:
-            step = self.steps.stage(change.to or change.path, there, standing.text or "", mode=standing.mode)
-            edit = replace(found, temp=step.staged)
-            return _Plan(edit=edit, steps=(step, removal), digest=digest_of(standing.text or ""))
-        new = change.after(standing.text) or ""
-        step = self.steps.stage(change.path, standing, new)
-        return _Plan(edit=replace(found, temp=step.staged), steps=(step,), digest=digest_of(new))
-
-    def _look_at_target(self, change: Change, standing: Standing) -> Standing:
-        """What stands where a move goes: nothing, or the move is stale."""
-        if standing.text is None:
-            raise NoSuchDocument(change.path.text)
-        assert change.to is not None
-        there = self.steps.look(change.to)
-        if there.text is not None:
-            raise StaleWrite(change.to.text, theirs=there.text, ours=standing.text)
-        return there
+        if edit.kind is Kind.DELETE:
+            return edit, [removal], ""
+        if there is not None and change.to is not None:
+            new, target = standing.text or "", change.to
+            steps = [self.steps.stage(target, there, new, mode=standing.mode), removal]
+        else:
+            new = change.after(standing.text) or ""
+            steps = [self.steps.stage(change.path, standing, new)]
+        return replace(edit, temp=steps[0].staged), steps, digest_of(new)
 
     # -- after a crash --------------------------------------------------------------------------------------------------
 
@@ -354,8 +335,14 @@ class Batches:
             ended[intent.id] = begun or not (back or _State.LOST in states or _State.TORN in states)
             if ended[intent.id]:
                 self._finish(intent, states)
-            else:
-                self._give_up(intent, states)
+                continue
+            for edit, state in zip(intent.edits, states, strict=True):
+                if state is _State.TORN:
+                    path, size = DocPath.parse(edit.path), edit.before or 0
+                    self._keep_torn((self.steps.raw(path) or b"")[size:])
+                    self.steps.cut_back(path, size)
+            self._machine.sweep()  # first, so that what was given up cannot be finished later
+            self._ledger().failed(intent.id, why="interrupted")
         self._machine.sweep()  # nobody can need one while we hold the lock and no batch is begun
         return ended
 
@@ -374,15 +361,6 @@ class Batches:
             except HomeError:
                 continue
         self._ledger().done(intent.id)
-
-    def _give_up(self, intent: Intent, states: list[_State]) -> None:
-        for edit, state in zip(intent.edits, states, strict=True):
-            if state is _State.TORN:
-                path, size = DocPath.parse(edit.path), edit.before or 0
-                self._keep_torn((self.steps.raw(path) or b"")[size:])
-                self.steps.cut_back(path, size)
-        self._machine.sweep()  # first, so that what was given up cannot be finished later
-        self._ledger().failed(intent.id, why="interrupted")
 
     def _carry_on(self, edit: Edit) -> None:
         path, target = DocPath.parse(edit.path), DocPath.parse(edit.to or edit.path)

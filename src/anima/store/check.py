@@ -19,11 +19,12 @@ from itertools import chain, count
 
 from anima.errors import Damaged, HomeError, printable
 from anima.ledger import Key, Ledger, Still
-from anima.ledger.views import Fault, Provenance, Verification, renew, verify
+from anima.ledger.views import Provenance, Verification, renew, verify
 from anima.model import DocPath, Entry, Remark, fold
+from anima.store import ASIDE, MACHINE
 from anima.store.folder import Folder, as_damage
 from anima.store.place import FolderStore
-from anima.store.private import ASIDE, FOLDER, STAGE
+from anima.store.private import STAGE
 from anima.store.safe_open import held, open_beneath, open_folder
 from anima.store.whole import OWN_MARK
 from anima.text.dates import day_in_name
@@ -42,7 +43,7 @@ _KINDS = {"link": "a link", "folder": "a folder", "file": "a file"}
 
 def kind_of(store: FolderStore, name: str) -> str | None:
     """What stands under a name in `.anima`."""
-    return store.documents.kind_of(f"{FOLDER}/{name}")
+    return store.documents.kind_of(f"{MACHINE}/{name}")
 
 
 def is_busy(store: FolderStore) -> bool:
@@ -53,17 +54,19 @@ def is_busy(store: FolderStore) -> bool:
 # -- files and modes ----------------------------------------------------------------------------------------------------
 
 
-class CheckedFiles:
-    """The files and folders of a home, by their kind, owner and mode alone."""
-
+class _Checked:
     def __init__(self, store: FolderStore) -> None:
         self._store, self._folder, self._machine = store, store.documents, store.machine
+
+
+class CheckedFiles(_Checked):
+    """The files and folders of a home, by their kind, owner and mode alone."""
 
     def barred(self) -> Iterator[Remark]:
         """What must be readable before the rest can be looked at: else it would seem to be gone."""
         is_own = self._folder.kind_of(".git/anima") == "file" or kind_of(self._store, "made") == "file"
-        shut = [path for path, mode, wanted in self._modes(FOLDER) if wanted & ~mode]
-        if is_own or FOLDER in shut:
+        shut = [path for path, mode, wanted in self._modes(MACHINE) if wanted & ~mode]
+        if is_own or MACHINE in shut:
             shut += [path for path, _, _ in self._modes(".git")]
         return map(self._unreadable, shut)
 
@@ -72,34 +75,42 @@ class CheckedFiles:
             said = f"The disk has {free:,} bytes left: nothing can be written safely."
             yield Remark(name="disk-full", about="disk", message=said)
         yield from self.misshapen(*_FILES, *_FOLDERS)
-        if self._folder.kind_of(FOLDER) == "folder":
-            for name in sorted(self._folder.raw_names(FOLDER)):
+        if self._folder.kind_of(MACHINE) == "folder":
+            for name in sorted(self._folder.raw_names(MACHINE)):
                 if not _OURS.match(name):
                     said = f".anima/{name} is not ours; nothing reads it."
-                    yield Remark(name="foreign-file", about=f"{FOLDER}/{name}", message=said)
+                    yield Remark(name="foreign-file", about=f"{MACHINE}/{name}", message=said)
             if kind_of(self._store, _LOCK) == "file":
                 holder = self._machine.lock.holder()
                 held = f"The home is being written: {holder} holds its lock."
                 said = held if holder else "Nobody is writing here now; the lock is free."
                 yield Remark(name="lock", about="lock", message=said)
         yield from self._walk("")
-        yield from self._open_to_others()
+        root, mode = shlex.quote(self._folder.root), stat.S_IMODE(os.fstat(self._folder.fd).st_mode)
+        if mode & 0o077:
+            said = f"Other users of this machine can look into the folder (mode {mode:04o})."
+            yield Remark(name="modes", about="modes", message=said, do=f"chmod 700 {root}")
+        if opened := [path for path, mode, wanted in self._modes(MACHINE, *self._visible()) if mode & ~wanted]:
+            few = ", ".join(opened[:3]) + (f" and {len(opened) - 3} more" if len(opened) > 3 else "")
+            many = "1 file" if len(opened) == 1 else f"{len(opened):,} files"
+            said = f"{many} can be read by others: {few}."
+            yield Remark(name="modes", about="modes", message=said, do=f"chmod -R go= {root}")
 
     def misshapen(self, *names: str) -> Iterator[Remark]:
         """Whether `.anima`, and which of these in it, is something else than it must be."""
-        if (top := self._folder.kind_of(FOLDER)) not in ("folder", None):
-            do = "move the folder it leads to back into the home" if leads_somewhere(self._folder, FOLDER) else ""
+        if (top := self._folder.kind_of(MACHINE)) not in ("folder", None):
+            do = "move the folder it leads to back into the home" if leads_somewhere(self._folder, MACHINE) else ""
             said = f".anima is {_KINDS.get(str(top), 'no folder')}; nothing can be remembered here."
-            yield Remark(name="machine-broken", about=FOLDER, message=said, do=do)
+            yield Remark(name="machine-broken", about=MACHINE, message=said, do=do)
             return
         for name in names:
             kind, wanted = kind_of(self._store, name), "folder" if name in _FOLDERS else "file"
-            found = self._folder.stat(f"{FOLDER}/{name}")
+            found = self._folder.stat(f"{MACHINE}/{name}")
             said = _KINDS.get(str(kind), "neither file nor folder") if kind not in (wanted, None) else ""
             if not said and found and wanted == "file" and found.st_nlink > 1:
                 said = "a file with a second name"
             if said:
-                yield Remark(name="machine-broken", about=f"{FOLDER}/{name}", message=f".anima/{name} is {said}.")
+                yield Remark(name="machine-broken", about=f"{MACHINE}/{name}", message=f".anima/{name} is {said}.")
 
     def _walk(self, folder: str) -> Iterator[Remark]:
         """What of the home is left out, or can be read as it stands by nobody."""
@@ -153,17 +164,6 @@ class CheckedFiles:
         said = f"{path}: the system does not let us read it ({mode})."
         return Remark(name="unreadable", about=path, message=said, do=do)
 
-    def _open_to_others(self) -> Iterator[Remark]:
-        root, mode = shlex.quote(self._folder.root), stat.S_IMODE(os.fstat(self._folder.fd).st_mode)
-        if mode & 0o077:
-            said = f"Other users of this machine can look into the folder (mode {mode:04o})."
-            yield Remark(name="modes", about="modes", message=said, do=f"chmod 700 {root}")
-        if opened := [path for path, mode, wanted in self._modes(FOLDER, *self._visible()) if mode & ~wanted]:
-            few = ", ".join(opened[:3]) + (f" and {len(opened) - 3} more" if len(opened) > 3 else "")
-            many = "1 file" if len(opened) == 1 else f"{len(opened):,} files"
-            said = f"{many} can be read by others: {few}."
-            yield Remark(name="modes", about="modes", message=said, do=f"chmod -R go= {root}")
-
     def _visible(self) -> list[str]:
         return [name for name in self._folder.raw_names("") if not name.startswith(".")]
 
@@ -189,17 +189,17 @@ class CheckedFiles:
             set_mode(store, path, _wanted_mode(top, stat.S_IMODE(seen.st_mode), is_folder=is_folder))
             return "you can read and write it again"
         if found.name == "modes":
-            wrong = [(each, wanted) for each, _, wanted in self._modes(FOLDER, *self._visible())]
+            wrong = [(each, wanted) for each, _, wanted in self._modes(MACHINE, *self._visible())]
             for each, wanted in [("", 0o700), *wrong]:
                 set_mode(store, each, wanted)
             return "others cannot look into the home any more"
-        if path == FOLDER:
-            if leads_somewhere(store, FOLDER):
+        if path == MACHINE:
+            if leads_somewhere(store, MACHINE):
                 return ""  # that is the owner's to move
-            spare = f"{FOLDER}.{self._store.clock():%Y%m%dT%H%M%S}"
-            os.rename(FOLDER, spare, src_dir_fd=store.fd, dst_dir_fd=store.fd)
+            spare = f"{MACHINE}.{self._store.clock():%Y%m%dT%H%M%S}"
+            os.rename(MACHINE, spare, src_dir_fd=store.fd, dst_dir_fd=store.fd)
             return f"a folder stands there now; what was there is in {set_aside(self._store, spare, name='anima')}"
-        name = path.removeprefix(f"{FOLDER}/")
+        name = path.removeprefix(f"{MACHINE}/")
         if kind_of(self._store, name) == "file" and name not in (*_FOLDERS, *LOCKS):
             self._machine.put(name, store.bytes_of(path) or b"")  # of its own; the other keeps the old
             return "it has one name again"
@@ -209,7 +209,7 @@ class CheckedFiles:
 def _wanted_mode(top: str, mode: int, *, is_folder: bool) -> int:
     """The mode that something beneath a name in the home should have: its owner can use it, and of machinery and texts
     nobody else reads anything. A folder of texts is closed by the home's own."""
-    is_ours = top in (FOLDER, ".git")
+    is_ours = top in (MACHINE, ".git")
     needed = (0o700 if is_ours else 0o500) if is_folder else 0o400
     if mode & needed != needed:
         mode |= 0o700 if is_folder else 0o600
@@ -223,7 +223,7 @@ def ledger_bytes(store: FolderStore) -> bytes:
     """The bytes of the ledger, opened for this look alone; none where none is."""
     if kind_of(store, LEDGER) != "file":
         return b""
-    return store.documents.bytes_of(f"{FOLDER}/{LEDGER}") or b""
+    return store.documents.bytes_of(f"{MACHINE}/{LEDGER}") or b""
 
 
 def still_ledger(store: FolderStore) -> Ledger:
@@ -244,14 +244,15 @@ def key_of(store: FolderStore) -> tuple[Key | None, str]:
         return None, f"The key of the ledger has {len(raw):,} bytes, which no key of ours has."
 
 
-class CheckedLedger:
+class CheckedLedger(_Checked):
     """Ledger, key, and the mark that there are untrusted lines."""
 
     def __init__(self, store: FolderStore, *, daily: str) -> None:
-        self._store, self._machine, self._daily = store, store.machine, daily
+        super().__init__(store)
+        self._daily = daily
 
     def check(self) -> Iterator[Remark]:
-        if self._store.documents.kind_of(FOLDER) not in ("folder", None):
+        if self._store.documents.kind_of(MACHINE) not in ("folder", None):
             return
         data = ledger_bytes(self._store)
         if not data:
@@ -263,8 +264,14 @@ class CheckedLedger:
             if trouble:
                 yield Remark(name="key-damaged", about=KEY, message=trouble)
             found = self._verified(data, key)
-            if found.fault is not None and not (found.fault.kind == "key" and trouble):
-                yield _fault_of(found.fault)
+            if (fault := found.fault) is not None and fault.kind != "key":
+                headless = fault.line == 1 and fault.kind in ("missing", "order", "altered", "repeated")
+                begins = "The ledger does not begin with the record of its home."
+                said = begins if headless else f"The ledger, {fault.what}."
+                yield Remark(name="ledger-damaged", about=LEDGER, message=said)
+            elif fault is not None and not trouble:
+                said = "The key is not the one this ledger was begun with."
+                yield Remark(name="key-damaged", about=KEY, message=said)
             if found.torn and not is_busy(self._store):
                 said = f"The ledger ends in {found.torn:,} bytes that are no record: a write was cut short."
                 yield Remark(name="torn", about=LEDGER, message=said)
@@ -320,7 +327,7 @@ class CheckedLedger:
         key, trouble = key_of(self._store)
         said = ""
         if trouble and kind_of(self._store, KEY) == "file":
-            said = f"the key is in {set_aside(self._store, f'{FOLDER}/{KEY}')}; "
+            said = f"the key is in {set_aside(self._store, f'{MACHINE}/{KEY}')}; "
         begun_with = self._verified(data, key).fault
         is_other = key is None or (begun_with is not None and begun_with.kind == "key")
         told, key = None if is_other else key, key or Key(machine.key())
@@ -329,7 +336,7 @@ class CheckedLedger:
         made, carried, lost = renew(data, fault, old_key=told, key=key, anchors=anchors, now=now, why=why)
         place = free_place(self._store, LEDGER)
         if data:
-            machine.put(place.removeprefix(f"{FOLDER}/"), data)
+            machine.put(place.removeprefix(f"{MACHINE}/"), data)
         with self._store.noted.renewing(self._store.whole.last_record):
             machine.put(LEDGER, made)
         said += (
@@ -337,28 +344,16 @@ class CheckedLedger:
         )
         said += f"; the damaged ledger is in {place}" if data else ""
         if is_other and machine.get(_FORGOTTEN) is not None:
-            where = set_aside(self._store, f"{FOLDER}/{_FORGOTTEN}")
+            where = set_aside(self._store, f"{MACHINE}/{_FORGOTTEN}")
             said += f"; what stays forgotten means nothing without its key, and is in {where}: forget it again"
         return said
-
-
-def _fault_of(fault: Fault) -> Remark:
-    if fault.kind == "key":
-        said = "The key is not the one this ledger was begun with."
-        return Remark(name="key-damaged", about=KEY, message=said)
-    headless = fault.line == 1 and fault.kind in ("missing", "order", "altered", "repeated")
-    said = "The ledger does not begin with the record of its home." if headless else f"The ledger, {fault.what}."
-    return Remark(name="ledger-damaged", about=LEDGER, message=said)
 
 
 # -- batches and history ------------------------------------------------------------------------------------------------
 
 
-class CheckedBatches:
+class CheckedBatches(_Checked):
     """Batches that a crash cut short, and texts that were staged for one."""
-
-    def __init__(self, store: FolderStore) -> None:
-        self._store = store
 
     def check(self) -> Iterator[Remark]:
         if is_busy(self._store):
@@ -382,11 +377,8 @@ class CheckedBatches:
         return "swept up" if found.name == "leftover" else "ended, and what was staged is swept up"
 
 
-class CheckedHistory:
+class CheckedHistory(_Checked):
     """The repository of a home's history: readable, or put together anew."""
-
-    def __init__(self, store: FolderStore) -> None:
-        self._store, self._folder = store, store.documents
 
     def check(self) -> Iterator[Remark]:
         store, place = self._store, self._store.history_place
@@ -432,20 +424,18 @@ class CheckedHistory:
             return ""
         if found.name == "leftover":
             return f"set aside in {set_aside(self._store, found.about, name='repository')}"
-        done = self._rebuilt(found.about)
-        done += [f"{name} is in {set_aside(self._store, name, name='repository')}" for name in self._leftovers()]
-        return "; ".join(done) or "history goes on with the documents as they stand"
-
-    def _rebuilt(self, place: str) -> list[str]:
+        place = found.about
         try:
-            return self._store.repair_history()
+            done = self._store.repair_history()
         except (HomeError, OSError):
             self._store.reset_history()
             if self._folder.kind_of(place) is None:
                 raise
             where = set_aside(self._store, place, name="repository")
             self._store.repair_history()
-            return [f"begun anew with the documents as they stand; the old repository is in {where}"]
+            done = [f"begun anew with the documents as they stand; the old repository is in {where}"]
+        done += [f"{name} is in {set_aside(self._store, name, name='repository')}" for name in self._leftovers()]
+        return "; ".join(done) or "history goes on with the documents as they stand"
 
 
 # -- taking things out of their place ------------------------------------------------------------------------------------
@@ -454,7 +444,7 @@ class CheckedHistory:
 def set_aside(store: FolderStore, path: str, *, name: str | None = None) -> str:
     """Moves whatever stands at a path beneath the home (a file, a folder, a link itself, a pipe) to `.anima/aside/<time>/…`,
     and gives its place there. A rename, so nothing is copied and a full disk loses nothing. Raises Damaged."""
-    folder, place = store.documents, free_place(store, name or path.removeprefix(f"{FOLDER}/"))
+    folder, place = store.documents, free_place(store, name or path.removeprefix(f"{MACHINE}/"))
     (here, _, old), (there, _, new) = path.rpartition("/"), place.rpartition("/")
     with as_damage(f"{path} cannot be set aside"):
         folder.make_folder(there)
@@ -468,7 +458,7 @@ def set_aside(store: FolderStore, path: str, *, name: str | None = None) -> str:
 
 def free_place(store: FolderStore, name: str) -> str:
     """Where something is kept that is taken out of its place now."""
-    wanted = f"{FOLDER}/{ASIDE}/{store.clock():%Y%m%dT%H%M%S}/{name.lstrip('.').replace('/.', '/')}"
+    wanted = f"{MACHINE}/{ASIDE}/{store.clock():%Y%m%dT%H%M%S}/{name.lstrip('.').replace('/.', '/')}"
     tries = (wanted if n == 1 else f"{wanted}-{n}" for n in count(1))
     return next(place for place in tries if store.documents.stat(place) is None)
 

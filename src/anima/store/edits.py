@@ -15,10 +15,10 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from anima.errors import BadText, HomeError, printable
+from anima.errors import BadText, HomeError, Refused, StaleWrite, printable
 from anima.ledger import Edit, Intent, Key, Ledger, Record, Tip, parse
 from anima.ledger.views import Provenance
-from anima.model import MAX_BYTES, Actor, Change, DocPath, Kind
+from anima.model import MAX_BYTES, Actor, Answer, Change, DocPath, Kind, Verdict
 from anima.store import Batch, Head, Note, Revision
 from anima.text.markdown import lines_of
 
@@ -28,23 +28,40 @@ _START = datetime(1970, 1, 1, tzinfo=UTC)
 _TIES = ("Ledger: ", "Batch: ", "Actor: ")
 
 
+def must_allow(verdict: Verdict) -> None:
+    """Raises Refused for what the gate did not allow."""
+    if verdict.answer is not Answer.ALLOW:
+        raise Refused(f"the gate said {verdict.answer}: {verdict.reason}", rule=verdict.rule)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Present:
-    """A document as it stands: how its path is spelt, its text (None where nothing stands) and its size in bytes."""
+    """A document as it stands: how its path is spelt, its text (None where nothing stands), its size in bytes, and the line
+    end that it lacks."""
 
     actual: str
     text: str | None
     size: int = 0
+    gap: str = ""
 
 
-def edit_of(change: Change, present: Present, *, key: Key, there: Present | None = None) -> Edit | None:
-    """What a change does to a document; None where nothing would change. `there` is where a move goes.
+def gap_of(text: str) -> str:
+    return "" if not text or text.endswith("\n") else "\n"
 
-    Raises BadText for a text that is too large.
+
+def edit_of(change: Change, present: Present, *, key: Key, there: Present | None, is_log: bool) -> Edit | None:
+    """What a change does to a document; None where nothing would change. `there` is where a move goes, and `is_log` says
+    that lines are only added, to a log that stands perhaps.
+
+    Raises BadText for a text that is too large, StaleWrite for a move to where something stands.
     """
+    if is_log and present.text is not None:
+        return _edit_of_append(change, present, key=key)
     new = change.after(present.text)
     base = None if present.text is None else key.of(present.text)
-    if change.kind is Kind.MOVE and there is not None:
+    if change.kind is Kind.MOVE and change.to is not None and there is not None:
+        if there.text is not None:
+            raise StaleWrite(change.to.text, theirs=there.text, ours=present.text)
         return Edit(
             path=present.actual,
             kind=Kind.MOVE,
@@ -72,24 +89,14 @@ def edit_of(change: Change, present: Present, *, key: Key, there: Present | None
     )
 
 
-def edit_of_append(change: Change, *, actual: str, size: int, piece: str, key: Key) -> Edit:
-    """What an append does to a log that stands: `piece` is what is added, a missing line end before it included.
-
-    Raises BadText for a log that would become too large.
-    """
-    after = size + len(piece.encode("utf-8"))
+def _edit_of_append(change: Change, present: Present, *, key: Key) -> Edit:
+    piece = present.gap + change.text
+    after = present.size + len(piece.encode("utf-8"))
     if after > MAX_BYTES:
-        raise BadText(
-            change.path.text, f"it would grow past {MAX_BYTES:,} bytes", hint="move older lines to another document"
-        )
-    return Edit(
-        path=actual,
-        kind=Kind.APPEND,
-        digest=key.of(piece),
-        before=size,
-        after=after,
-        lines=new_lines("", change.text, key=key),
-    )
+        why = f"it would grow past {MAX_BYTES:,} bytes"
+        raise BadText(change.path.text, why, hint="move older lines to another document")
+    lines, digest = new_lines("", change.text, key=key), key.of(piece)
+    return Edit(path=present.actual, kind=Kind.APPEND, digest=digest, before=present.size, after=after, lines=lines)
 
 
 def new_lines(old: str, new: str, *, key: Key) -> tuple[str, ...]:

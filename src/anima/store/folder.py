@@ -22,7 +22,7 @@ from typing import Literal
 
 from anima.errors import BadPath, BadText, Damaged, NoSuchDocument, NoSuchHome, Refused, printable
 from anima.model import MAX_BYTES, DocPath, Document, Entry, fold
-from anima.store import Documents, OpenFile, text_of
+from anima.store import MACHINE, Documents, OpenFile, text_of
 from anima.store.safe_open import (
     BLOCK,
     ONLY_NAMED,
@@ -38,7 +38,6 @@ from anima.store.safe_open import (
 Kind = Literal["file", "folder", "link", "other"]
 _KINDS: dict[int, Kind] = {stat.S_IFREG: "file", stat.S_IFDIR: "folder", stat.S_IFLNK: "link"}
 
-MACHINE = ".anima"  # the machine's own folder in a home
 STAGE = f"{MACHINE}/stage"
 RESTORED = f"{MACHINE}/restored"  # the record of restores
 FRESH_NS = 100_000_000  # a file this young may change again within one tick of the file system's clock
@@ -183,19 +182,24 @@ class Folder(Documents):
         found = self.stat(path)
         return _KINDS.get(stat.S_IFMT(found.st_mode), "other") if found else None
 
-    def bytes_of(self, path: str) -> bytes | None:
+    @contextmanager
+    def opened(self, path: str) -> Iterator[OpenFile]:
         try:
-            with OpenedFile(self, path) as file:
-                if file.size > MAX_BYTES:
-                    raise Damaged(f"it has {file.size:,} bytes, which is more than anima looks through")
-                return b"".join(file.pieces())
-        except BadText as error:
-            if self.stat(path) is None:
-                return None
-            raise Damaged(error.why.removeprefix("it ")) from None
+            fd, found = open_regular(self.fd, path)
+        except OSError as error:
+            raise BadText(path, f"it cannot be read ({why(error)})") from None
 
-    def opened(self, path: str) -> OpenedFile:
-        return OpenedFile(self, path)
+        def pieces() -> Iterator[bytes]:
+            left = found.st_size
+            try:
+                while left > 0 and (piece := os.read(fd, min(BLOCK, left))):
+                    left -= len(piece)
+                    yield piece
+            except OSError as error:
+                raise BadText(path, f"it cannot be read ({why(error)})") from None
+
+        with held(fd):
+            yield OpenFile(found.st_size, stat.S_IMODE(found.st_mode), pieces())
 
     def actual(self, path: DocPath) -> str | None:
         """Where two names fold alike, the one that is spelt as the path is meant, else the first in order."""
@@ -291,14 +295,6 @@ class Folder(Documents):
         with held(self._open_listing(folder, folder)) as fd:
             return tuple(entry for entry in _entries(fd, folder) if not isinstance(entry, Entry))
 
-    def list_all(self, folder: str = "") -> Iterator[Entry]:
-        """Every file beneath a folder, in order of path."""
-        for entry in sorted(self.list(folder), key=lambda entry: entry.path):
-            if entry.is_folder:
-                yield from self.list_all(entry.path)
-            else:
-                yield entry
-
     def walk(self, folder: str = ".") -> Iterator[tuple[str, os.stat_result]]:
         """(path, stat) of all that lies beneath a folder, hidden and folders too; links are not followed."""
         if self.kind_of(folder) != "folder":
@@ -354,7 +350,7 @@ class Folder(Documents):
                     os.unlink(path, dir_fd=self.fd)  # half a file is worse than none
                 raise
             finally:
-                self._named.clear()
+                self.forget(path)
 
     def make_folder(self, folder: str) -> None:
         """Makes a folder and those above it as far as they are missing, durably and for their owner alone."""
@@ -363,20 +359,18 @@ class Folder(Documents):
             above, made = made, f"{made}/{part}" if made else part
             if self.stat(made) is None:
                 try:
-                    self._make_one(above, part)
+                    with held(open_folder(self.fd, above)) as fd:
+                        os.mkdir(part, 0o700, dir_fd=fd)
+                        with held(open_beneath(fd, part, os.O_RDONLY | os.O_DIRECTORY)) as fresh:
+                            give_mode(fresh, 0o700)  # whatever the umask
+                        os.fsync(fd)
+                    self.forget(made)
                 except FileExistsError:
                     pass
                 except OSError as error:
                     if error.errno in (errno.ELOOP, errno.EXDEV, errno.ENOTDIR):
                         raise BadPath(made, "a link or a file stands where a folder must be") from None
                     raise Damaged(f"{made}: the folder cannot be made ({why(error)})") from None
-
-    def _make_one(self, above: str, name: str) -> None:
-        with held(open_folder(self.fd, above)) as fd:
-            os.mkdir(name, 0o700, dir_fd=fd)
-            with held(open_beneath(fd, name, os.O_RDONLY | os.O_DIRECTORY)) as made:
-                give_mode(made, 0o700)  # whatever the umask
-            os.fsync(fd)
 
     def _explained(self, error: OSError, path: DocPath) -> Exception:
         if error.errno in (errno.ENOENT, errno.ENOTDIR):
@@ -444,27 +438,3 @@ def as_damage(
     except OSError as error:
         hint = "free some space and try again" if error.errno in (errno.ENOSPC, errno.EDQUOT) else None
         raise instead(error) or Damaged(f"{what} ({why(error)}){end}", hint=hint) from None
-
-
-class OpenedFile(OpenFile):
-    """A file beneath a folder, as it stands now: its size, its mode and its bytes. What is appended meanwhile is not read."""
-
-    def __init__(self, folder: Folder, actual: str) -> None:
-        """Raises BadText for what cannot be read."""
-        try:
-            self._fd, found = open_regular(folder.fd, actual)
-        except OSError as error:
-            raise BadText(actual, f"it cannot be read ({why(error)})") from None
-        self._actual, self.size, self.mode = actual, found.st_size, stat.S_IMODE(found.st_mode)
-
-    def close(self) -> None:
-        os.close(self._fd)
-
-    def pieces(self) -> Iterator[bytes]:
-        left = self.size
-        try:
-            while left > 0 and (piece := os.read(self._fd, min(BLOCK, left))):
-                left -= len(piece)
-                yield piece
-        except OSError as error:
-            raise BadText(self._actual, f"it cannot be read ({why(error)})") from None

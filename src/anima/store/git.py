@@ -14,11 +14,12 @@ import shutil
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from itertools import count, islice
 
 from pygit2.enums import ObjectType
 
+from anima import store
 from anima.errors import Damaged, NoSuchRevision, Refused, printable
 from anima.model import DocPath
 from anima.store import Note, Revision
@@ -31,12 +32,12 @@ __all__ = ["History", "Note", "Revision", "blob_id"]
 
 _MINUTE = 60.0  # seconds; a git command of a person holds its locks for less
 
-_Files = Mapping[tuple[bytes, ...], bytes | None]  # by the parts of their paths
+_Files = Mapping[tuple[bytes, ...], bytes | Entry | None]  # by the parts of their paths
 Change = tuple[str, bytes, bytes, Mapping[str, bytes | None]]  # a revision: id, person, message, changed files
 Clean = Callable[[str, bytes], bytes | None]
 
 
-class History(Repository):
+class History(Repository, store.History):
     """The history of one home: `open` it or `create` it, and close it when done. Each call stands for itself."""
 
     @classmethod
@@ -93,7 +94,11 @@ class History(Repository):
                 message = message_of(note, [path for path, _, _ in self._changes(tree, grown)])
                 made = self._put_commit(grown, head, person, message.encode())
                 if self._point(made, old=head, person=person):
-                    self._note_paths(made, head, tree, grown)
+                    flags = os.O_RDWR | os.O_APPEND | (0 if head else os.O_CREAT | os.O_TRUNC)
+                    with suppress(OSError), held(open_beneath(self._fd, repo.PATHS, flags)) as fd:
+                        tail = os.pread(fd, 1 << 16, max(0, os.fstat(fd).st_size - (1 << 16)))
+                        if _last_of(tail) == (head or ""):  # the list was up to date before
+                            write_all(fd, self._paths_line(made, tree, grown))
                     self._refresh_index(made)
                     return made
         raise Damaged("another git command keeps changing the branch main", hint="try again when it has ended")
@@ -122,7 +127,7 @@ class History(Repository):
 
     def _grow(self, tree: str | None, files: _Files) -> str | None:
         """The tree with these changes made, or None if nothing is left in it."""
-        entries, beneath = dict(self._tree(tree)), dict[bytes, dict[tuple[bytes, ...], bytes | None]]()
+        entries, beneath = dict(self._tree(tree)), dict[bytes, dict[tuple[bytes, ...], bytes | Entry | None]]()
         for (name, *inner), data in files.items():
             beneath.setdefault(name, {})[tuple(inner)] = data
         for name, inside in beneath.items():
@@ -131,7 +136,9 @@ class History(Repository):
             if inside and (grown := self._grow(folder, inside)):
                 entries[name] = (repo.FOLDER, bytes.fromhex(grown))
             elif own is not None:
-                entries[name] = (repo.FILE, bytes.fromhex(self._put(ObjectType.BLOB, own)))
+                if isinstance(own, bytes):
+                    own = (repo.FILE, bytes.fromhex(self._put(ObjectType.BLOB, own)))
+                entries[name] = own
             elif (not inside) != bool(folder):  # a document is gone; a folder of that name is another matter
                 entries.pop(name, None)
         if not entries:
@@ -193,17 +200,7 @@ class History(Repository):
             told = (anchor_of(commit.message) for commit in self._readable_line())
             return sorted({anchor for anchor in told if anchor is not None})
 
-    def versions(self) -> Iterator[tuple[str, str | None, bytes]]:
-        with self._reading():
-            line = list(self._line(self._main()))
-            for commit, before in zip(line, [*line[1:], None], strict=False):  # none at all has none before
-                yield commit.id, None, commit.message.encode("utf-8", "replace")
-                for path, _, entry in self._changes(before.tree if before else None, commit.tree):
-                    if (data := self._blob(entry)) is not None:
-                        yield commit.id, path, data
-
     def revisions(self) -> Iterator[Change]:
-        """Every revision, the oldest first, as `take_in` takes them."""
         with self._reading():
             before: str | None = None
             for commit in list(self._line(self._main()))[::-1]:
@@ -264,14 +261,6 @@ class History(Repository):
             paths = []
         return b"%s\0%s\n" % (name.encode(), b"".join(paths))
 
-    def _note_paths(self, made: str, head: str | None, before: str, after: str) -> None:
-        """Keeps the list up to date where it was before this commit."""
-        flags = os.O_RDWR | os.O_APPEND | (0 if head else os.O_CREAT | os.O_TRUNC)
-        with suppress(OSError), held(open_beneath(self._fd, repo.PATHS, flags)) as fd:
-            tail = os.pread(fd, 1 << 16, max(0, os.fstat(fd).st_size - (1 << 16)))
-            if _last_of(tail) == (head or ""):
-                write_all(fd, self._paths_line(made, before, after))
-
     # -- forgetting ---------------------------------------------------------------------------------------------------
 
     def rewrite(self, clean: Clean, message: Callable[[str], str], note: Note) -> None:
@@ -286,29 +275,52 @@ class History(Repository):
             line = list(self._line(self._main()))[::-1]
             if line and line[0].parent:
                 raise Damaged("a part of history is missing or cannot be read", hint=repo.HINT)
-            with self._beside(note, clean) as copy:
+            with self._beside(note, clean) as add:
                 for commit in line:
-                    copy.add(commit, message(commit.message))
+                    add(commit, message(commit.message))
             _swap(self._path)  # also where nothing changed: what no revision leads to any more may hold it too
         self.refresh()
 
     @contextmanager
-    def _beside(self, note: Note, clean: Clean | None = None) -> Iterator[_Copy]:
-        """Puts revisions into an empty repository beside this one, with a person's remotes."""
+    def _beside(self, note: Note, clean: Clean | None = None) -> Iterator[Callable[[Commit, str], None]]:
+        """Gives what puts one more revision, the oldest first, into an empty repository beside this one, with a person's
+        remotes. One that cannot be read in full raises, and nothing leads to what was read of it."""
         place = f"{self._path}.new"
         shutil.rmtree(place, ignore_errors=True)
         lay_out(place, bare=self._bare, exclude=())
-        fresh = History(place)
-        try:
+        was: str | None = None  # the tree of the last one here, there, and its own id there
+        tree: str | None = None
+        head: str | None = None
+
+        def taken(path: str, entry: Entry | None) -> Entry | None:
+            if entry is None or entry[0] == repo.ELSEWHERE:
+                return entry
+            data: bytes | None = self._get(entry[1].hex(), ObjectType.BLOB)
+            if clean and is_file(entry) and data is not None:
+                data = clean(path, data)
+            return None if data is None else (entry[0], bytes.fromhex(fresh._put(ObjectType.BLOB, data)))
+
+        def add(commit: Commit, message: str) -> None:
+            nonlocal was, tree, head
+            changed = _parted({path: taken(path, entry) for path, _, entry in self._changes(was, commit.tree)})
+            was, tree = commit.tree, fresh._grow(tree, changed)
+            about, _, said = commit.raw.partition(b"\n\n")
+            root = tree or fresh._put(ObjectType.TREE, b"")
+            if root != commit.tree or message != commit.message:  # a signature would be none any more
+                about = re.sub(rb"\ngpgsig.*(?:\n .*)*", b"", about)
+            rest = re.sub(rb"\Atree .*(?:\nparent .*)*", b"", about)
+            parent = b"\nparent %s" % head.encode() if head else b""
+            said = message.encode() if message != commit.message else said
+            head = fresh._put(ObjectType.COMMIT, b"tree %s%s%s\n\n%s" % (root.encode(), parent, rest, said))
+
+        with closing(History(place)) as fresh:
             for name in ("config", "info/exclude"):
                 with suppress(OSError):
                     if (data := self._read(name)) is not None:
                         fresh._write(name, data)
-            yield (copy := _Copy(self, fresh, clean))
-            if copy.head is not None:
-                fresh._point(copy.head, old=None, person=person_of(note))
-        finally:
-            fresh.close()
+            yield add
+            if head is not None:
+                fresh._point(head, old=None, person=person_of(note))
 
     # -- damage -------------------------------------------------------------------------------------------------------
 
@@ -388,7 +400,16 @@ class History(Repository):
                 self._remove(name)
                 done.append(f"removed {name}")
             if next(self._unreadable(), None):
-                done.append(self._rebuild(note))
+                broken, line, kept = self._free_name(), self._readable_line(), 0
+                with self._beside(note) as add:
+                    for commit in reversed(line):
+                        with suppress(*repo.BROKEN):
+                            add(commit, commit.message)
+                            kept += 1
+                os.rename(self._path, broken)
+                os.rename(f"{self._path}.new", self._path)
+                where, lost = os.path.basename(broken), len(line) - kept
+                done.append(f"kept {kept} revisions, lost {lost}; the broken repository is kept as {where}")
             elif self._head_problem():
                 self._replace("HEAD", f"ref: {repo.BRANCH}\n".encode())
                 self._remove(repo.FOLLOWED)
@@ -398,19 +419,6 @@ class History(Repository):
         if self.commit({**gone, **files}, note) is None:
             self.refresh()
         return done
-
-    def _rebuild(self, note: Note) -> str:
-        """Copy every whole revision into a new repository and put that in the place of this one."""
-        broken, line, kept = self._free_name(), self._readable_line(), 0
-        with self._beside(note) as copy:
-            for commit in reversed(line):
-                with suppress(*repo.BROKEN):
-                    copy.add(commit, commit.message)
-                    kept += 1
-        os.rename(self._path, broken)
-        os.rename(f"{self._path}.new", self._path)
-        lost = len(line) - kept
-        return f"kept {kept} revisions, lost {lost}; the broken repository is kept as {os.path.basename(broken)}"
 
     def _free_name(self) -> str:
         return next(name for i in count(1) if not os.path.lexists(name := f"{self._path}.broken-{i}"))
@@ -423,50 +431,6 @@ class History(Repository):
                 with suppress(*repo.BROKEN):
                     line.update((commit.id, commit) for commit in self._line(tip))
         return list(line.values())
-
-
-class _Copy:
-    """Puts revisions into a fresh repository, the oldest first. Each tree and file is looked at once."""
-
-    def __init__(self, old: History, fresh: History, clean: Clean | None) -> None:
-        self._old, self._fresh, self._clean = old, fresh, clean
-        self._done: dict[tuple[bytes, bytes], Entry | None] = {}  # path and id → entry
-        self.head: str | None = None
-
-    def add(self, commit: Commit, message: str) -> None:
-        """One more revision. One that cannot be read in full raises, and nothing leads to what was read of it."""
-        tree = self._folder(b"", bytes.fromhex(commit.tree)) or self._fresh._put(ObjectType.TREE, b"")
-        head, _, said = commit.raw.partition(b"\n\n")
-        if tree != commit.tree or message != commit.message:  # a signature would be none any more
-            head = re.sub(rb"\ngpgsig.*(?:\n .*)*", b"", head)
-        rest = re.sub(rb"\Atree .*(?:\nparent .*)*", b"", head)
-        parent = b"\nparent %s" % self.head.encode() if self.head else b""
-        said = message.encode() if message != commit.message else said
-        self.head = self._fresh._put(ObjectType.COMMIT, b"tree %s%s%s\n\n%s" % (tree.encode(), parent, rest, said))
-
-    def _folder(self, path: bytes, identity: bytes) -> str | None:
-        if path.count(b"/") > repo.MAX_DEPTH or len(self._done) > repo.MAX_ENTRIES:
-            raise Damaged("history names too many files to be copied", hint=repo.HINT)
-        entries = self._old._tree(identity.hex())
-        new = {name: self._entry(path + b"/" + name if path else name, entry) for name, entry in entries.items()}
-        kept = {name: entry for name, entry in new.items() if entry is not None}
-        return self._fresh._put(ObjectType.TREE, tree_bytes(kept)) if kept else None
-
-    def _entry(self, path: bytes, entry: Entry) -> Entry | None:
-        key = (path, entry[1])
-        if key in self._done:
-            return self._done[key]
-        made: Entry | None = entry
-        if entry[0] == repo.FOLDER:
-            tree = self._folder(path, entry[1])
-            made = (repo.FOLDER, bytes.fromhex(tree)) if tree else None
-        elif entry[0] != repo.ELSEWHERE:
-            data: bytes | None = self._old._get(entry[1].hex(), ObjectType.BLOB)
-            if self._clean and is_file(entry) and data is not None:
-                data = self._clean(path.decode("utf-8", "surrogateescape"), data)
-            made = None if data is None else (entry[0], bytes.fromhex(self._fresh._put(ObjectType.BLOB, data)))
-        self._done[key] = made
-        return made
 
 
 def _swap(here: str) -> None:
@@ -490,7 +454,7 @@ def _finish_swap(here: str) -> None:
     shutil.rmtree(past, ignore_errors=True)
 
 
-def _parted(files: Mapping[str, bytes | None]) -> _Files:
+def _parted(files: Mapping[str, bytes | Entry | None]) -> _Files:
     return {tuple(path.encode("utf-8", "surrogateescape").split(b"/")): data for path, data in files.items()}
 
 

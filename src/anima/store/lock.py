@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from anima.errors import Damaged, HomeBusy
+from anima.errors import Damaged, HomeBusy, Refused
 
 PATIENCE = 30.0
 
@@ -44,6 +44,12 @@ def patiently(take: Callable[[], bool], patience: float, holder: Callable[[], st
             raise HomeBusy(holder(), seconds=patience)
         time.sleep(pause)
         pause = min(pause * 2, 0.02)
+
+
+def restored_meanwhile() -> Refused:
+    """Who had a home open that was restored knows another one."""
+    said = "this home was restored from a snapshot while it was open here; nothing was changed"
+    return Refused(said, rule="restored", hint="open it again; a server is started again")
 
 
 class HomeLock:

@@ -10,7 +10,6 @@ Not here: what a line means (sessions).
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
 import stat
 import threading
@@ -19,17 +18,15 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
 
-from anima.errors import BadArguments, Damaged, NoSuchSession, printable
-from anima.ledger import MAX_LINE, last_line
+from anima.errors import BadArguments, Damaged, NoSuchSession
 from anima.model import DocPath
 from anima.store import ID, Logs, LogState, Mend, OpenLog, never_whole
 from anima.store.folder import Folder, as_damage
 from anima.store.lock import flock, patiently, unlock
-from anima.store.private import TORN, Machine
-from anima.store.safe_open import held, open_beneath, open_folder, open_regular, read_range, regular, write_all
+from anima.store.private import Machine
+from anima.store.safe_open import append_all, held, open_beneath, open_folder, open_regular, read_range, regular
 
 PATIENCE = 30.0
-_BEFORE = 64  # bytes before a torn line that tell who wrote the file
 
 _ABSENT = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EISDIR, errno.ENOTSUP, errno.EXDEV})
 
@@ -41,8 +38,7 @@ class LineFolder(Logs):
         self, store: Folder, machine: Machine, folder: str, *, suffix: str = ".jsonl", mend: Mend = never_whole
     ) -> None:
         self._store, self._machine = store, machine
-        self.folder = DocPath.parse(folder).text
-        self.suffix, self.mend = suffix, mend
+        self.folder, self.suffix, self.mend, self.state = DocPath.parse(folder).text, suffix, mend, machine
 
     def versions(self) -> dict[str, str]:
         """A walk that costs little more than its stats. Links and other things that are no files are left out."""
@@ -54,8 +50,11 @@ class LineFolder(Logs):
         found: dict[str, str] = {}
         with held(fd), os.scandir(fd) as names:
             for item in names:
-                if item.name.endswith(suffix) and is_id(id := item.name[:cut]) and (seen := _stat(item)):
-                    found[id] = f"{seen.st_ino}.{seen.st_mtime_ns}.{seen.st_size}"
+                if item.name.endswith(suffix) and is_id(id := item.name[:cut]):
+                    with suppress(OSError):
+                        seen = item.stat(follow_symlinks=False)
+                        if stat.S_ISREG(seen.st_mode):
+                            found[id] = f"{seen.st_ino}.{seen.st_mtime_ns}.{seen.st_size}"
         return found
 
     def look(self, id: str) -> LogState | None:
@@ -75,9 +74,7 @@ class LineFolder(Logs):
     def append_to(self, id: str) -> LineFile:
         return LineFile(self, id, self._open(id, os.O_RDWR | os.O_APPEND))
 
-    def create(self, id: str) -> LineFile:
-        if not ID.match(id):
-            raise BadArguments(f"{printable(id)} cannot name a session: letters, digits, dots, dashes, 120 at most")
+    def made(self, id: str) -> LineFile:
         try:
             self._machine.make()
             self._store.make_folder(self.folder)
@@ -120,19 +117,13 @@ class LineFolder(Logs):
             return True
         return False
 
-    def torn(self, id: str) -> dict[str, bytes]:
-        names = sorted(f"{TORN}/{name}" for name in self._machine.names(TORN) if name.rsplit(".", 2)[0] == id)
-        return {name: self._machine.get(name) or b"" for name in names}
-
-    def drop_torn(self, name: str) -> None:
-        self._machine.remove(name)
-
 
 class LineFile(OpenLog):
     """One line file: an `OpenLog`."""
 
     def __init__(self, folder: LineFolder, id: str, fd: int) -> None:
-        self._logs, self.id = folder, id
+        self.logs: LineFolder
+        self.logs, self.id = folder, id
         self._store, self._machine = folder._store, folder._machine
         self.replaced = 0  # how often another file took this one's place while it was open
         self._fd, self._mutex = fd, threading.RLock()
@@ -155,37 +146,19 @@ class LineFile(OpenLog):
 
     # -- writing --------------------------------------------------------------------------------------------------------
 
-    def append(self, record: bytes, *, sync: bool) -> int:
-        if len(record) > MAX_LINE:
-            raise BadArguments(f"a record has at most {MAX_LINE:,} bytes, and this one {len(record):,}")
-        with self._mutex:
-            with self._locked():
-                at = self._put(record)
-            if sync:
-                self.sync()
-            return at
-
-    def begin(self, record: bytes) -> None:
-        with self._mutex:
-            with self._locked():
-                if self.size():
-                    raise BadArguments(f"there is a session {self.id} already; it can be resumed")
-                self._put(record)
-            self.sync()
-
     def sync(self) -> None:
         with self._mutex, _explained(self.id):
             os.fsync(self._open_fd())
 
     def follow(self) -> None:
-        with self._mutex, self._locked():
+        with self.alone():
             pass
 
     def rewrite(self, make: Callable[[], Iterable[bytes]]) -> None:
         with self._mutex:
-            with self._locked(), _explained(self.id):
+            with self.alone(), _explained(self.id):
                 self._machine.make()
-                self._machine.place(self._logs.path_of(self.id), make())
+                self._machine.place(self.logs.path_of(self.id), make())
             self._reopen()
 
     def _open_fd(self) -> int:
@@ -193,66 +166,38 @@ class LineFile(OpenLog):
             raise BadArguments(f"the file of session {self.id} is closed")
         return self._fd
 
-    def _put(self, record: bytes) -> int:
-        with _explained(self.id):
-            at = self._prepared()
-            self._write(record, at)
-            return at
-
-    def _prepared(self) -> int:
-        """Where the next record goes, once the last line has an end."""
-        size = os.fstat(self._fd).st_size
-        if size == 0 or os.pread(self._fd, 1, size - 1) == b"\n":
-            return size
-        start, tail = last_line(self, size)
-        before = os.pread(self._fd, min(start, _BEFORE), max(0, start - _BEFORE))
-        ending = self._logs.mend(tail, before) if len(tail) < MAX_LINE else b"\n"
-        if ending is not None:
-            self._write(ending, size)
-            return size + len(ending)
-        mark = hashlib.sha256(tail).hexdigest()[:12]
-        self._machine.put(f"{TORN}/{self.id}.{start}.{mark}", tail)
-        os.ftruncate(self._fd, start)
-        return start
-
-    def _write(self, data: bytes, at: int) -> None:
+    def add(self, data: bytes, at: int) -> None:
         """One write, continued when it is short. What could not be finished is taken back."""
-        try:
-            write_all(self._fd, data)
-        except OSError:
-            os.ftruncate(self._fd, at)
-            raise
+        with _explained(self.id):
+            append_all(self._fd, data, at)
+
+    def cut(self, size: int) -> None:
+        with _explained(self.id):
+            os.ftruncate(self._fd, size)
 
     @contextmanager
-    def _locked(self) -> Iterator[None]:
+    def alone(self) -> Iterator[int]:
         """The file at our path is ours alone inside; it is opened anew when it is another one by now."""
-        while True:
-            fd = self._open_fd()
-            patiently(partial(flock, fd), PATIENCE, lambda: f"another writer of session {self.id}")
-            try:
-                found = self._store.stat(self._logs.path_of(self.id))
-                if found is None:
-                    raise NoSuchSession(f"{self.id}: its transcript was removed")
-                if found.st_ino == os.fstat(fd).st_ino:
-                    yield
-                    return
-            finally:
-                unlock(fd)
-            self._reopen()
+        with self._mutex:
+            while True:
+                fd = self._open_fd()
+                patiently(partial(flock, fd), PATIENCE, lambda: f"another writer of session {self.id}")
+                try:
+                    found = self._store.stat(self.logs.path_of(self.id))
+                    if found is None:
+                        raise NoSuchSession(f"{self.id}: its transcript was removed")
+                    if found.st_ino == os.fstat(fd).st_ino:
+                        yield self.size()
+                        return
+                finally:
+                    unlock(fd)
+                self._reopen()
 
     def _reopen(self) -> None:
-        fresh = self._logs._open(self.id, os.O_RDWR | os.O_APPEND)
+        fresh = self.logs._open(self.id, os.O_RDWR | os.O_APPEND)
         os.close(self._fd)
         self._fd = fresh
         self.replaced += 1
-
-
-def _stat(item: os.DirEntry[str]) -> os.stat_result | None:
-    try:
-        found = item.stat(follow_symlinks=False)
-    except OSError:
-        return None
-    return found if stat.S_ISREG(found.st_mode) else None
 
 
 def _state(id: str, found: os.stat_result) -> LogState:

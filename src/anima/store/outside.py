@@ -23,7 +23,8 @@ from pathlib import Path
 from typing import IO, Any, BinaryIO, Protocol
 
 from anima.errors import BadArguments, BadText, Damaged, MissingExtra, NoSuchHome, NotFound, Refused, printable
-from anima.store.folder import MACHINE, Folder, as_damage, give_mode, why
+from anima.store import MACHINE
+from anima.store.folder import Folder, as_damage, give_mode, why
 from anima.store.lock import flock
 from anima.store.safe_open import held
 

@@ -13,7 +13,7 @@ import queue
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -108,18 +108,14 @@ class Below:
         try:
             size = self.store.log.size()
             if size != self._view[0]:
-                secret = self.store.state.get("key") if size else None
-                self._view = (size, _folded(self.store, secret) if secret else None)
+                view, secret = None, self.store.state.get("key") if size else None
+                if secret:
+                    view = Provenance(key := Key(secret))
+                    view.follow(Ledger(self.store.log, key=key, clock=lambda: _NEVER))
+                self._view = (size, view)
         except (HomeError, OSError):
             return None
         return self._view[1]
-
-
-def _folded(store: Store, secret: bytes) -> Provenance:
-    key = Key(secret)
-    view, ledger = Provenance(key), Ledger(store.log, key=key, clock=lambda: _NEVER)
-    view.follow(ledger)
-    return view
 
 
 class Layers:
@@ -226,25 +222,23 @@ class OverlayDocuments(Documents):
             return None
         return ask(below, below.actual(checked) or path)
 
-    def read(self, path: DocPath) -> Document:
+    def _read(self, path: DocPath, ask: Callable[[Documents], Any]) -> Any:
         if self._lacks(path):
             below = self._under(path)
         else:
             with suppress(NoSuchDocument):
-                return self._upper.read(path)  # type: ignore[no-any-return]
+                return ask(self._upper)
             below, marks = self._below(path), self._marks(path)
             self._absent |= [marks] if marks else []
         if below is None:
             raise NoSuchDocument(path.text)
-        return below.read(path)
+        return ask(below)
+
+    def read(self, path: DocPath) -> Document:
+        return self._read(path, lambda layer: layer.read(path))  # type: ignore[no-any-return]
 
     def raw(self, path: DocPath, *, most: int) -> bytes:
-        try:
-            return self._upper.raw(path, most=most)  # type: ignore[no-any-return]
-        except NoSuchDocument:
-            if (below := self._below(path)) is None:
-                raise
-        return below.raw(path, most=most)
+        return self._read(path, lambda layer: layer.raw(path, most=most))  # type: ignore[no-any-return]
 
     def actual(self, path: DocPath) -> str | None:
         lacks = self._lacks(path)
@@ -272,7 +266,7 @@ class OverlayDocuments(Documents):
     def bytes_of(self, path: str) -> bytes | None:
         return self._either(path, lambda layer, spelt: layer.bytes_of(spelt))  # type: ignore[no-any-return]
 
-    def opened(self, path: str) -> OpenFile:
+    def opened(self, path: str) -> AbstractContextManager[OpenFile]:
         layer = self._upper if self._upper.kind_of(path) is not None else self._below(DocPath.parse(path))
         return (layer or self._upper).opened(path)
 

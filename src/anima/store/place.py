@@ -19,13 +19,13 @@ from anima.errors import BadInput, Damaged, HomeError, NoSuchDocument, Refused, 
 from anima.ledger import FORMAT, Key, Ledger, Record
 from anima.ledger.views import CHANGED, Provenance
 from anima.model import DocPath
-from anima.store import Batch, Mend, Note, Rules, Written, must_allow, never_whole
+from anima.store import TORN, Batch, Mend, Note, Rules, Written, never_whole
 from anima.store.batch import Batches
-from anima.store.edits import Heads, late_note
+from anima.store.edits import Heads, late_note, must_allow
 from anima.store.folder import Folder, is_restoring
 from anima.store.lock import PATIENCE
 from anima.store.logs import LineFolder
-from anima.store.private import BARE, GIT, TORN, Machine
+from anima.store.private import BARE, GIT, Machine
 from anima.store.whole import FolderWhole
 
 if TYPE_CHECKING:
@@ -126,7 +126,13 @@ class FolderStore:
             self.need_ledger()  # before anything is made
             with self.machine.lock.hold(), self._mutex:
                 if self._ledger is None:
-                    self._open_ledger()
+                    key, noted = self.key, self.noted.note
+                    ledger = Ledger(self.log, key=key, clock=self.clock, keep=self._keep_torn, noted=noted)
+                    ledger.begin(key.id[:16])
+                    self._ledger = ledger
+                    with suppress(HomeError):  # the disk does not let us; a write tries again and says so
+                        if self._batches.settle():
+                            self.commit()
         assert self._ledger is not None
         return self._ledger
 
@@ -159,16 +165,6 @@ class FolderStore:
                 hint="restore .anima/ledger.jsonl from a backup, or say anima doctor --repair",
             )
 
-    def _open_ledger(self) -> None:
-        ledger = Ledger(self.log, key=self.key, clock=self.clock, keep=self._keep_torn, noted=self.noted.note)
-        ledger.begin(self.key.id[:16])
-        self._ledger = ledger
-        try:
-            if self._batches.settle():
-                self.commit()
-        except HomeError:
-            pass  # the disk does not let us; documents can be read all the same, and a write tries again and says so
-
     def _keep_torn(self, torn: bytes) -> None:
         self.machine.put(f"{TORN}/{self.clock():%Y%m%dT%H%M%S%f}", torn)
 
@@ -200,29 +196,31 @@ class FolderStore:
             self.finish()
             if batch.what == "approve" and batch.of and self.ledger.carried_out(batch.of):
                 return Written(digests=(None,) * len(batch.changes), repeated=True)  # by somebody else, a moment ago
-            intent, digests = self._batches.write(batch, before_texts=lambda: self._commit_before(batch))
+            intent, digests = self._batches.write(batch, before_texts=lambda: self._keep_before(batch))
         if intent is not None and batch.words:
             self._words = {**dict(list(self._words.items())[-_WORDS:]), intent.id: batch.words}
         revision = None if intent is None or batch.is_log else self.commit(reason=batch.changes[0].reason)
         return Written(change=intent.id if intent else None, revision=revision, digests=digests)
 
-    def _commit_before(self, batch: Batch) -> None:
+    def _keep_before(self, batch: Batch) -> None:
         """What stood there before is in history by then, so that this batch can be taken back alone. An append waits only
         for a text that history may not hold yet, which it would bury; and for none while history is broken."""
-        if not batch.is_log or self._is_text_late():
-            self.commit()
-
-    def _is_text_late(self) -> bool:
-        newest = self._view.newest_text if self._view else 0
-        if newest <= self._anchored[1] or self._history_problem is not None or self.history is None:
-            return False
-        with suppress(HomeError, OSError):
-            self._find_anchor(self.history)
-        return newest > self._anchored[1]
+        if batch.is_log:
+            newest = self._view.newest_text if self._view else 0
+            if newest <= self._anchored[1] or self._history_problem is not None or self.history is None:
+                return
+            with suppress(HomeError, OSError):
+                self._find_anchor(self.history)
+            if newest <= self._anchored[1]:
+                return
+        self.commit()
 
     def _find_anchor(self, history: History) -> None:
+        """The last record of the ledger that a commit names. Commits of a person's own git name none."""
         if (head := history.head()) != self._anchored[0]:
-            self._anchored = (head, _newest_anchor(history))
+            few = (revision.anchor for limit in (1, 50) for revision in history.log(limit=limit) if revision.anchor)
+            newest = next(few, None) or max(history.anchors(), default=(0, ""))
+            self._anchored = (head, newest[0])
 
     def check_writable(self, path: DocPath) -> None:
         self._batches.steps.look(path, whole=False)
@@ -236,24 +234,21 @@ class FolderStore:
             return None
         with self._mutex:
             if self._history is None and self._history_problem is None:
-                self._open_history()
+                from anima.store.git import History
+
+                own, place = self.history_place == GIT, f"{self.documents.root}/{self.history_place}"
+                self.machine.make()
+                exclude = (".anima/", *(f"/{folder}/" for folder in self.rules.unkept), ".*") if own else ()
+                try:
+                    self._history = History.create(place, bare=not own, exclude=exclude, vouched=self.rules.vouched)
+                except (HomeError, OSError) as error:
+                    self._history_problem = str(error)
         return self._history
 
     @property
     def history_problem(self) -> str | None:
         _ = self.history
         return self._history_problem
-
-    def _open_history(self) -> None:
-        from anima.store.git import History
-
-        own, place = self.history_place == GIT, f"{self.documents.root}/{self.history_place}"
-        self.machine.make()
-        exclude = (".anima/", *(f"/{folder}/" for folder in self.rules.unkept), ".*") if own else ()
-        try:
-            self._history = History.create(place, bare=not own, exclude=exclude, vouched=self.rules.vouched)
-        except (HomeError, OSError) as error:
-            self._history_problem = str(error)
 
     @property
     def history_place(self) -> str:
@@ -266,21 +261,22 @@ class FolderStore:
     def repair_history(self) -> list[str]:
         """Mends history without touching a document; a sentence for each thing done. Raises Damaged where it cannot."""
         self.reset_history()
-        return self._mendable_history().repair(self.held_documents(), self._repair_note())
+        history, note = self._mendable_history()
+        paths = [entry.path for entry in self.documents.list_all() if entry.path.casefold().endswith(".md")]
+        found = {**dict(held for path in paths for held in self._held(path)), FILE: self._settings()}
+        return history.repair({path: data for path, data in found.items() if data is not None}, note)
 
     def anchor(self) -> None:
         """Says in history where the ledger is now, so that its end cannot be cut off unnoticed. Raises Damaged."""
         with self.machine.lock.hold():
-            self._mendable_history().commit({}, self._repair_note())
+            history, note = self._mendable_history()
+            history.commit({}, note)
 
-    def _mendable_history(self) -> History:
+    def _mendable_history(self) -> tuple[History, Note]:
         if (history := self.history) is None:
             raise Damaged(f"history cannot be mended: {self.history_problem or 'it is switched off'}")
-        return history
-
-    def _repair_note(self) -> Note:
-        tip = self.ledger.tip
-        return Note(what="repair", actor="owner", author=self.author, time=self.clock(), anchor=(tip.n, tip.hash))
+        tip = (self.ledger.tip.n, self.ledger.tip.hash)
+        return history, Note(what="repair", actor="owner", author=self.author, time=self.clock(), anchor=tip)
 
     @contextmanager
     def kept_history(self) -> Iterator[History | None]:
@@ -311,8 +307,9 @@ class FolderStore:
                 if self._view is not None and self._view.newest > self._anchored[1]:
                     self._find_anchor(history)
                     late = list(self.ledger.records(self._anchored[1], kinds=CHANGED))
-                made = self._commit_late(history, late, reason) if late else None
+                made = None
                 if late:
+                    made = self._commit_late(history, late, reason)
                     self._anchored = (made or self._anchored[0], late[-1].n)
         except (HomeError, OSError) as error:
             self._history_problem = str(error)
@@ -353,13 +350,6 @@ class FolderStore:
         renamed: list[tuple[str, bytes | None]] = [(path, None)] if found.path.text != path else []
         return [*renamed, (found.path.text, found.text.encode("utf-8"))]
 
-    def held_documents(self) -> dict[str, bytes]:
-        """Every document history should hold, as it stands now."""
-        paths = [entry.path for entry in self.documents.list_all() if entry.path.casefold().endswith(".md")]
-        found = dict(held for path in paths for held in self._held(path))
-        found[FILE] = self._settings()
-        return {path: data for path, data in found.items() if data is not None}
-
     def append(self, kind: str, fields: Mapping[str, object], *, sync: bool = True) -> Record:
         with self.machine.lock.hold():
             return self.ledger.add(kind, fields, sync=sync)
@@ -378,14 +368,6 @@ def _matters(_change: object, path: str) -> bool:
     folder, _, name = path.rpartition("/")
     is_document = name.casefold().endswith(".md") and not name.startswith((".", "~", "#"))
     return is_document and {".anima", ".git"}.isdisjoint(folder.split("/"))
-
-
-def _newest_anchor(history: History) -> int:
-    """The last record of the ledger that a commit names. Commits of a person's own git name none."""
-    for limit in (1, 50):
-        if found := next((r.anchor for r in history.log(limit=limit) if r.anchor), None):
-            return found[0]
-    return max((n for n, _ in history.anchors()), default=0)
 
 
 # -- the folder of a home ---------------------------------------------------------------------------------------------------

@@ -25,16 +25,13 @@ from typing import NamedTuple
 
 from anima.errors import BadInput, BadPath, Damaged, HomeBusy, Refused, printable
 from anima.model import MAX_PATH, DocPath, File, fold
-from anima.store import restored_meanwhile
-from anima.store.folder import MACHINE, RESTORED, Folder, as_damage, give_mode, is_restoring
+from anima.store import MACHINE
+from anima.store.folder import RESTORED, Folder, as_damage, is_restoring
 from anima.store.folder import STAGE as STAGE
-from anima.store.lock import HomeLock, flock, patiently
-from anima.store.safe_open import held, open_beneath, open_folder, read_range, regular, write_all
+from anima.store.lock import HomeLock, flock, patiently, restored_meanwhile
+from anima.store.safe_open import append_all, held, open_beneath, open_folder, read_range, regular
 
-FOLDER = MACHINE
-IGNORE = f"{FOLDER}/.gitignore"
-ASIDE = "aside"  # beneath the folder: whatever was taken out of its place, by a repair or after a crash
-TORN = f"{ASIDE}/torn"
+IGNORE = f"{MACHINE}/.gitignore"
 MAX_BYTES = 256 * 2**20  # of one small file; a proposal holds a few documents at most
 JOURNAL, LOG, AREA = "restoring", "restored", "restore"
 TREE = "home"  # beneath the area
@@ -44,8 +41,8 @@ MACHINERY = (f"{MACHINE}/", f"{GIT}/")
 LATEST = 0o77777777777  # the last second that a plain header of tar can name
 _DERIVED = (f"{MACHINE}/index.sqlite", f"{MACHINE}/talks.sqlite")
 # What is derived, or is this machine's own: locks, staged texts, the archives themselves, what a restore is doing.
-_OWN = "lock index.lock dreaming mending snapshots restore restoring restored looked .gitignore"
-_PASSING = frozenset([STAGE, *(f"{MACHINE}/{name}" for name in _OWN.split())])
+_OWN = "stage lock index.lock dreaming mending snapshots restore restoring restored looked .gitignore"
+_PASSING = frozenset(f"{MACHINE}/{name}" for name in _OWN.split())
 _GIT_OWN = "anima.lock anima.new anima.paths HEAD.lock index.lock packed-refs.lock config.lock refs/heads/main.lock"
 _GIT_LOCKS = frozenset(f"{place}/{name}" for place in (GIT, BARE) for name in _GIT_OWN.split())
 _MOST_LOG = 1000  # lines of the record of restores
@@ -58,7 +55,7 @@ class Machine:
 
     def __init__(self, store: Folder) -> None:
         self._store = self.store = store
-        lock = f"{FOLDER}/lock"
+        lock = f"{MACHINE}/lock"
         self.lock = HomeLock(
             lambda: self.own(lock, os.O_RDWR | os.O_CREAT), lambda: store.stat(lock), entered=self._look_round
         )
@@ -76,7 +73,7 @@ class Machine:
 
     def lease(self, name: str) -> HomeLock:
         """A lock of its own for work that must not hold the home's; like that one it dies with its holder."""
-        path = f"{FOLDER}/{name}"
+        path = f"{MACHINE}/{name}"
         return HomeLock(lambda: self.own(path, os.O_RDWR | os.O_CREAT), lambda: self._store.stat(path), counts=True)
 
     def make(self) -> None:
@@ -99,54 +96,46 @@ class Machine:
         return found
 
     def log(self, name: str) -> FileLog:
-        return FileLog(self, f"{FOLDER}/{name}")
+        return FileLog(self, f"{MACHINE}/{name}")
 
     # -- small files --------------------------------------------------------------------------------------------------
 
     def get(self, name: str) -> bytes | None:
-        with _usable(name), suppress(FileNotFoundError), regular(self._store.fd, f"{FOLDER}/{name}") as (fd, found):
+        with _usable(name), suppress(FileNotFoundError), regular(self._store.fd, f"{MACHINE}/{name}") as (fd, found):
             if found.st_size > MAX_BYTES:
                 raise Damaged(f"{name} is too large to be ours ({found.st_size:,} bytes)")
             return read_range(fd, 0, MAX_BYTES)
         return None
 
     def version(self, name: str) -> str | None:
-        return self._store.version(f"{FOLDER}/{name}")
+        return self._store.version(f"{MACHINE}/{name}")
 
     def put(self, name: str, data: bytes, *, only_new: bool = False) -> None:
-        folder = f"{FOLDER}/{name}".rpartition("/")[0]
+        folder = f"{MACHINE}/{name}".rpartition("/")[0]
         with _usable(name), suppress(FileExistsError):
             self._store.make_folder(folder)
             try:
-                self.place(f"{FOLDER}/{name}", data, only_new=only_new)
+                self.place(f"{MACHINE}/{name}", data, only_new=only_new)
             except FileNotFoundError:  # somebody swept what we had staged; whoever holds the home lock is spared that
-                self.place(f"{FOLDER}/{name}", data, only_new=only_new)
+                self.place(f"{MACHINE}/{name}", data, only_new=only_new)
 
     def remove(self, name: str) -> bool:
         with _usable(name), suppress(FileNotFoundError):
-            self.unlink(f"{FOLDER}/{name}")
+            self.unlink(f"{MACHINE}/{name}")
             return True
         return False
 
     def names(self, folder: str) -> list[str]:
-        return [name for name in self._store.raw_names(f"{FOLDER}/{folder}") if not name.startswith(".")]
+        return [name for name in self._store.raw_names(f"{MACHINE}/{folder}") if not name.startswith(".")]
 
     # -- staging: a whole text on disk before anybody says that it will be used ------------------------------------------
 
     def stage(self, data: bytes | Iterable[bytes], *, mode: int = 0o600) -> str:
         """Puts bytes, whole or in pieces, into a nameless place of ours, on the disk; gives its path. Raises OSError."""
         name = f"{STAGE}/{secrets.token_hex(8)}"
-        fd = self._made(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
-        try:
-            os.fchmod(fd, mode)
-            for piece in (data,) if isinstance(data, bytes) else data:
-                write_all(fd, piece)
-            os.fsync(fd)
-        except BaseException:
-            self.unstage(name)
-            raise
-        finally:
-            os.close(fd)
+        if self._store.stat(STAGE) is None:
+            self.make()
+        self._store.fill(name, (data,) if isinstance(data, bytes) else data, mode=mode)
         return name
 
     def scratch(self) -> int:
@@ -170,7 +159,7 @@ class Machine:
 
     def staged_bytes(self, name: str) -> bytes | None:
         """A staged text; None when there is none, or when the name is none that we give."""
-        return self.get(name.removeprefix(f"{FOLDER}/")) if _STAGED.fullmatch(name) else None
+        return self.get(name.removeprefix(f"{MACHINE}/")) if _STAGED.fullmatch(name) else None
 
     def move(self, staged: str, target: str, *, only_new: bool = False) -> None:
         """Puts a staged text in its place. The folder is held by descriptor, so that no link on the way leads outside."""
@@ -263,12 +252,7 @@ class FileLog:
         """One write, continued when it is short. After an error the record stands whole, or not at all, or torn."""
         before = self.size()
         with _usable(self._path):
-            try:
-                write_all(self._handle(), data)
-            except OSError:
-                with suppress(OSError):  # readers pass over a torn line, and whoever adds next cuts it
-                    os.ftruncate(self._handle(), before)
-                raise
+            append_all(self._handle(), data, before)  # a torn line readers pass over, and whoever adds next cuts it
             if sync:
                 os.fsync(self._handle())
 
@@ -287,12 +271,11 @@ class FileLog:
 
 
 class Journal(NamedTuple):
-    """All that a swap does: puts are of a staged file, beneath the area, to its place; touches give a file whose bytes are
-    right already its mode and second. `said` is its line in the record of restores."""
+    """All that a swap does: puts are of a staged file, beneath the area, to its place. `said` is its line in the record of
+    restores."""
 
     puts: tuple[tuple[str, str], ...]
     gone: tuple[str, ...]
-    touches: tuple[tuple[str, int, int], ...]
     said: str
 
 
@@ -310,15 +293,15 @@ def carry_on(machine: Machine) -> None:
     with as_damage("a restore was interrupted and cannot be finished yet"):
         _remove(machine, swap.gone)
         folders = {_place(machine, *put) for put in swap.puts}
-        for path, mode, mtime in swap.touches:
-            with suppress(FileNotFoundError), regular(store.fd, path) as (fd, found):
-                if int(found.st_mtime) != mtime or found.st_mode & 0o777 != mode:
-                    give_mode(fd, mode)
-                    os.utime(fd, (mtime, mtime))
         for folder in sorted(folders | {path.rpartition("/")[0] for path in swap.gone}):
-            _sync(machine, folder)
+            while not store.is_folder(folder or "."):  # it went with its last file
+                folder = folder.rpartition("/")[0]
+            machine.sync_folder(folder)
         _drop_derived(machine)
-        _log(machine, swap.said)
+        lines = (machine.get(LOG) or b"").decode("utf-8", "replace").splitlines()[-_MOST_LOG:]
+        if lines[-1:] != [swap.said]:  # else by the one who was interrupted
+            # That the file is another one tells every home that is open.
+            machine.put(LOG, "".join(f"{each}\n" for each in (*lines, swap.said)).encode())
         machine.remove(JOURNAL)
     with suppress(Damaged):  # all is done; else the next restore clears it
         clear_area(store)
@@ -333,10 +316,9 @@ def _loaded(raw: bytes) -> Journal:
         swap = Journal(
             tuple((staged, path) for staged, path in found["puts"]),
             tuple(found["gone"]),
-            tuple((path, mode, mtime) for path, mode, mtime in found["touches"]),
             str(found["said"]),
         )
-        if any(refusal(path) for path in (*swap.gone, *(put[1] for put in swap.puts), *(t[0] for t in swap.touches))):
+        if any(refusal(path) for path in (*swap.gone, *(put[1] for put in swap.puts))):
             raise ValueError("it names what no home holds")
         if any(".." in staged.split("/") for staged, _ in swap.puts):
             raise ValueError("it stages from elsewhere")
@@ -376,18 +358,6 @@ def _remove(machine: Machine, paths: Iterable[str]) -> None:
             os.rmdir(folder, dir_fd=machine.store.fd)
 
 
-def _sync(machine: Machine, folder: str) -> None:
-    """A folder that went with its last file is synced in the one above it."""
-    while True:
-        try:
-            machine.sync_folder(folder)
-            return
-        except (FileNotFoundError, NotADirectoryError):
-            if not folder:
-                raise
-            folder = folder.rpartition("/")[0]
-
-
 def _drop_derived(machine: Machine) -> None:
     """Indexes are made again. Whoever is writing to one is waited for, but not for ever: it is only derived."""
     with held(machine.own(f"{MACHINE}/index.lock", os.O_RDWR | os.O_CREAT)) as fd:
@@ -398,16 +368,8 @@ def _drop_derived(machine: Machine) -> None:
                 machine.unlink(path, sync=False)
 
 
-def _log(machine: Machine, said: str) -> None:
-    """One line more in the record of restores. That the file is another one tells every home that is open."""
-    lines = (machine.get(LOG) or b"").decode("utf-8", "replace").splitlines()[-_MOST_LOG:]
-    if lines[-1:] == [said]:
-        return  # by the one who was interrupted
-    machine.put(LOG, "".join(f"{each}\n" for each in (*lines, said)).encode())
-
-
 def _short(path: str) -> str:
-    return path.removeprefix(f"{FOLDER}/")
+    return path.removeprefix(f"{MACHINE}/")
 
 
 def _usable(name: str) -> AbstractContextManager[None]:

@@ -71,22 +71,6 @@ class Commit:
         return self.raw.partition(b"\n\n")[2].decode("utf-8", "replace")
 
 
-def _unpacked(name: str, raw: bytes) -> tuple[int, bytes]:
-    """The kind and the bytes of an object in a file of its own. libgit2 never comes to an end with one that was cut."""
-    stream = zlib.decompressobj()
-    try:
-        found = stream.decompress(raw, _MAX_OBJECT + 64)
-    except zlib.error:
-        found = b""
-    if stream.unconsumed_tail:
-        raise Damaged(f"object {name[:10]} of history is too large", hint=HINT)
-    head, _, data = found.partition(b"\0")
-    kind = _KINDS.get(head.partition(b" ")[0])
-    if kind is None or not stream.eof or hashlib.sha1(found, usedforsecurity=False).hexdigest() != name:
-        raise Damaged(f"object {name[:10]} of history is damaged", hint=HINT)
-    return kind, data
-
-
 class Repository:
     """One repository's folder. Threads and processes may share it."""
 
@@ -197,11 +181,22 @@ class Repository:
         if loose is not None and not stat.S_ISREG(loose.st_mode):  # libgit2 would wait for a pipe, or follow a link
             raise Damaged(f"object {name[:10]} of history is not a file", hint=HINT)
         if loose is not None and (raw := self._read(place)) is not None:
-            return _unpacked(name, raw)
+            stream = zlib.decompressobj()  # libgit2 never comes to an end with an object that was cut
+            try:
+                found = stream.decompress(raw, _MAX_OBJECT + 64)
+            except zlib.error:
+                found = b""
+            if stream.unconsumed_tail:
+                raise Damaged(f"object {name[:10]} of history is too large", hint=HINT)
+            head, _, data = found.partition(b"\0")
+            kind = _KINDS.get(head.partition(b" ")[0])
+            if kind is None or not stream.eof or hashlib.sha1(found, usedforsecurity=False).hexdigest() != name:
+                raise Damaged(f"object {name[:10]} of history is damaged", hint=HINT)
+            return kind, data
         if self._odb.read_header(name)[1] > _MAX_OBJECT:
             raise Damaged(f"object {name[:10]} of history is too large", hint=HINT)
-        kind, data = self._odb.read(name)
-        return kind, bytes(data)
+        packed = self._odb.read(name)
+        return packed[0], bytes(packed[1])
 
     def _commit(self, name: str) -> Commit:
         raw = self._get(name, ObjectType.COMMIT)

@@ -98,6 +98,15 @@ def write_all(fd: int, data: bytes) -> None:
         rest = rest[os.write(fd, rest) :]
 
 
+def append_all(fd: int, data: bytes, at: int) -> None:
+    """Writes everything at the end of a file, which is cut back to `at` where an error raises."""
+    try:
+        write_all(fd, data)
+    except OSError:
+        os.ftruncate(fd, at)
+        raise
+
+
 def read_range(fd: int, start: int, end: int) -> bytes:
     """The bytes of a range, fewer where the file ends before it."""
     pieces = []

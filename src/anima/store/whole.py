@@ -10,21 +10,19 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import re
 import shutil
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
 from anima.errors import Damaged, Refused, printable
 from anima.model import File, FoundFile, fold
-from anima.store import Note
-from anima.store.folder import MACHINE, Folder, Unconfirmed, as_damage, is_restoring
+from anima.store import ASIDE, MACHINE, Note, Whole
+from anima.store.folder import Folder, Unconfirmed, as_damage, is_restoring
 from anima.store.private import (
     AREA,
-    ASIDE,
     BARE,
     GIT,
     JOURNAL,
@@ -42,7 +40,6 @@ from anima.store.private import (
 )
 from anima.store.safe_open import open_regular, stat_at
 
-_REPOSITORY = re.compile(rf"{re.escape(MACHINE)}/{ASIDE}/[^/]+/repository[^/]*/")
 _OBJECTS = (f"{GIT}/objects/", f"{BARE}/objects/")
 MAX_BYTES = 256 * 2**20  # of a file that is looked through
 OWN_MARK = "anima"  # a repository with a file of that name in it is ours
@@ -52,13 +49,13 @@ Reasons = list[tuple[str, str]]  # (path, why)
 _NO_TEXT = tuple(f"{MACHINE}/{name}" for name in ("key", "index.lock", "forgotten"))
 
 
-class FolderWhole:
+class FolderWhole(Whole):
     """All files of one home. `at` opens a folder that may be no home, or a broken one."""
 
     def __init__(self, folder: Folder, machine: Machine) -> None:
         self._folder, self._machine = folder, machine
         self.name, self.identity, self.state = folder.root, folder.identity, machine
-        self.lock, self.key = machine.lock.hold, machine.key
+        self.snapshots = f"{self.name}/{MACHINE}/snapshots"
 
     @classmethod
     @contextmanager
@@ -71,15 +68,16 @@ class FolderWhole:
             machine.lock.close()
             folder.close()
 
+    def key(self) -> bytes:
+        return self._machine.key()
+
+    def lock(self) -> AbstractContextManager[None]:
+        return self._machine.lock.hold()
+
     def last_record(self) -> bytes:
         return self._folder.last_line(f"{MACHINE}/ledger.jsonl")
 
     # -- places ---------------------------------------------------------------------------------------------------------
-
-    @property
-    def snapshots(self) -> str:
-        """The folder in which a home keeps snapshots of its own."""
-        return f"{self.name}/{MACHINE}/snapshots"
 
     def outside(self, folder: str) -> str:
         """A folder as the home's configuration means it. Raises Refused for one inside the home, but for the one of its
@@ -98,9 +96,6 @@ class FolderWhole:
 
     def census(self) -> tuple[list[FoundFile], Reasons]:
         return census(self._folder)
-
-    def survey(self) -> dict[str, tuple[File, int]]:
-        return survey(self._folder)
 
     @contextmanager
     def open(self, path: str) -> Iterator[tuple[BinaryIO, int]]:
@@ -205,15 +200,6 @@ class FolderWhole:
             finally:
                 self._folder.forget(path)
 
-    # -- what was set aside ---------------------------------------------------------------------------------------------
-
-    def set_aside(self) -> Iterator[str]:
-        """The files that were set aside, those of repositories left out: they are deleted as a whole."""
-        return (path for path, _ in self.files(f"{MACHINE}/{ASIDE}") if not _REPOSITORY.match(path))
-
-    def drop_set_aside(self, path: str) -> None:
-        self._machine.remove(path.removeprefix(f"{MACHINE}/"))
-
     def drop_old_histories(self) -> None:
         """Deletes the repositories that a repair, or an interrupted rewriting, left beside our own. Raises Damaged."""
         names, top = self._folder.raw_names, f"{MACHINE}/{ASIDE}"
@@ -239,7 +225,6 @@ class Swap:
 
     def __init__(self, machine: Machine) -> None:
         self._machine, self._store = machine, machine.store
-        self._touches: list[tuple[str, int, int]] = []
         self.place = f"{self._store.root}/{MACHINE}/{AREA}/{TREE}"
         clear_area(self._store)
 
@@ -248,17 +233,13 @@ class Swap:
         with as_damage("the snapshot cannot be unpacked"):
             self._store.fill(f"{MACHINE}/{AREA}/{TREE}/{path}", pieces, mode=mode, mtime=mtime)
 
-    def restamp(self, path: str, *, mode: int, mtime: int) -> None:
-        """Gives a file of the home, whose bytes are right already, its mode and second."""
-        self._touches.append((path, mode, mtime))
-
     def begin(self, puts: Iterable[str], gone: Iterable[str], said: str) -> None:
         """From here on these files count in place of the home's own, and those that are `gone` no more."""
         machine, moves = self._machine, tuple((f"{TREE}/{path}", path) for path in puts)
         with as_damage("the snapshot cannot be unpacked"):
             for folder in {staged.rpartition("/")[0] for staged, _ in moves}:
                 machine.sync_folder(f"{MACHINE}/{AREA}/{folder}")
-        journal = Journal(moves, tuple(gone), tuple(self._touches), said)
+        journal = Journal(moves, tuple(gone), said)
         body = json.dumps(journal._asdict(), ensure_ascii=True).encode()
         try:
             machine.put(JOURNAL, json.dumps({"sha256": hashlib.sha256(body).hexdigest()}).encode() + b"\n" + body)
@@ -295,24 +276,17 @@ def rewrite_staged(
             with closing(History.open(repository)) as history:
                 history.rewrite(clean, message, note)
     os.sync()
-    with closing(Folder(place)) as folder:
-        return survey(folder)
+    with FolderWhole.at(place) as whole:
+        return whole.survey()
 
 
-# -- the files that are a home's own ----------------------------------------------------------------------------------------
-
-
+@as_damage("the home cannot be read", "; nothing was changed")
 def census(store: Folder) -> tuple[list[FoundFile], Reasons]:
     """Every file of a folder that is the home's own, in order, and what is left out with the reason: links, and of two
     names that are one to a home the second.
 
     Raises Damaged where the disk does not tell: what is not seen would be missing, and a restore would remove it.
     """
-    with as_damage("the home cannot be read", "; nothing was changed"):
-        return _counted(store)
-
-
-def _counted(store: Folder) -> tuple[list[FoundFile], Reasons]:
     found: list[FoundFile] = []
     left: Reasons = []
     own = stat_at(f"{GIT}/{OWN_MARK}", store.fd) is not None
@@ -364,16 +338,3 @@ def _left_out(path: str, own: bool) -> str | None:
     ):
         return "a repository of its own"
     return None
-
-
-def survey(store: Folder) -> dict[str, tuple[File, int]]:
-    """Every file that is the home's own, read and hashed, with its time."""
-    seen: dict[str, tuple[File, int]] = {}
-    for found in census(store)[0]:
-        with as_damage(f"{printable(found.path)} cannot be read", "; nothing was changed"):
-            with suppress(FileNotFoundError, PermissionError):
-                fd, now = open_regular(store.fd, found.path)
-                with open(fd, "rb") as source:
-                    digest = hashlib.file_digest(source, "sha256").hexdigest()
-                seen[found.path] = (File(found.path, now.st_size, digest, found.mode), found.mtime)
-    return seen

@@ -23,13 +23,11 @@ from anima.errors import (
     NoSuchDocument,
     NoSuchRevision,
     NoSuchSession,
-    StaleWrite,
 )
-from anima.ledger import Edit, Key, Ledger, Record
+from anima.ledger import Key, Ledger, Record
 from anima.ledger.views import Provenance
 from anima.model import MAX_BYTES, Change, DocPath, Document, Entry, Kind, Verdict, digest_of, fold
 from anima.store import (
-    ID,
     Batch,
     Logs,
     LogState,
@@ -39,11 +37,20 @@ from anima.store import (
     Revision,
     Rules,
     Written,
-    must_allow,
     never_whole,
     text_of,
 )
-from anima.store.edits import Present, edit_of, edit_of_append, intent_of, late_note, message_of, patch_of, seen_record
+from anima.store.edits import (
+    Present,
+    edit_of,
+    gap_of,
+    intent_of,
+    late_note,
+    message_of,
+    must_allow,
+    patch_of,
+    seen_record,
+)
 
 
 @dataclass(slots=True)
@@ -67,7 +74,6 @@ class Shelf:
     gone: list[tuple[int, str]] = field(default_factory=list)  # when a document went, and its path
     scratch: str | None = None  # a folder for derived files
     logs: dict[str, dict[str, _LogBytes]] = field(default_factory=dict)
-    torn: dict[str, bytes] = field(default_factory=dict)
     beside: dict[str, bytes] = field(default_factory=dict)
     counter: int = 0
 
@@ -199,8 +205,9 @@ class MemoryLogFile(OpenLog):
     """One log of a home in memory."""
 
     def __init__(self, logs: MemoryLogs, id: str, *, writes: bool) -> None:
-        self.id, self.replaced = id, 0
-        self._logs, self._writes, self._of = logs, writes, logs.held(id).of
+        self.logs: MemoryLogs
+        self.logs, self.id, self.replaced = logs, id, 0
+        self._writes, self._of = writes, logs.held(id).of
 
     def close(self) -> None:
         self._writes = False
@@ -213,33 +220,20 @@ class MemoryLogFile(OpenLog):
 
     def state(self) -> LogState:
         self._held()
-        return self._logs.state_of(self.id)
+        return self.logs.state_of(self.id)
 
-    def append(self, record: bytes, *, sync: bool) -> int:
-        with self._logs.lock:
-            held = self._writable()
-            self._end_last_line(held)
-            at = len(held.data)
-            held.data += record
-            self._logs.next_version_of(held)
-            return at
+    @contextmanager
+    def alone(self) -> Iterator[int]:
+        with self.logs.lock:
+            yield len(self._writable().data)
 
-    def begin(self, record: bytes) -> None:
-        with self._logs.lock:
-            if self._writable().data:
-                raise BadArguments(f"there is a session {self.id} already; it can be resumed")
-            self.append(record, sync=True)
+    def add(self, data: bytes, at: int) -> None:
+        held = self._writable()
+        held.data += data
+        self.logs.next_version_of(held)
 
-    def _end_last_line(self, held: _LogBytes) -> None:
-        start = held.data.rfind(b"\n") + 1
-        tail = bytes(held.data[start:])
-        if not tail:
-            return
-        if (ending := self._logs.mend(tail, bytes(held.data[:start][-64:]))) is not None:
-            held.data += ending
-        else:
-            del held.data[start:]
-            self._logs.put_torn(self.id, start, tail)
+    def cut(self, size: int) -> None:
+        del self._writable().data[size:]
 
     def sync(self) -> None:
         self._writable()
@@ -248,13 +242,13 @@ class MemoryLogFile(OpenLog):
         self._held()
 
     def rewrite(self, make: Callable[[], Iterable[bytes]]) -> None:
-        with self._logs.lock:
+        with self.logs.lock:
             held = self._writable()
-            held.data, held.of = bytearray(b"".join(make())), self._logs.next_version_of(held)
+            held.data, held.of = bytearray(b"".join(make())), self.logs.next_version_of(held)
             self._held()
 
     def _held(self) -> _LogBytes:
-        held = self._logs.held(self.id)
+        held = self.logs.held(self.id)
         if held.of != self._of:
             self._of, self.replaced = held.of, self.replaced + 1
         return held
@@ -269,7 +263,7 @@ class MemoryLogs(Logs):
     """The logs of one folder of a home in memory."""
 
     def __init__(self, shelf: Shelf, folder: str, suffix: str, mend: Mend, clock: Callable[[], datetime]) -> None:
-        self.folder, self.suffix, self.mend = folder, suffix, mend
+        self.folder, self.suffix, self.mend, self.state = folder, suffix, mend, MemoryState(shelf)
         self._shelf, self._clock = shelf, clock
         self._all: dict[str, _LogBytes] = shelf.logs.setdefault(self.name, {})
         self.lock = shelf.locks.setdefault(f"logs {self.name}", threading.RLock())
@@ -301,9 +295,7 @@ class MemoryLogs(Logs):
         self.path_of(id)
         return MemoryLogFile(self, id, writes=True)
 
-    def create(self, id: str) -> MemoryLogFile:
-        if not ID.match(id):
-            raise BadArguments(f"{id!r} cannot name a session")
+    def made(self, id: str) -> MemoryLogFile:
         with self.lock:
             version = self._shelf.next_version()
             self._all.setdefault(id, _LogBytes(bytearray(), version, version, self._clock()))
@@ -311,15 +303,6 @@ class MemoryLogs(Logs):
 
     def drop(self, id: str) -> bool:
         return self._all.pop(id, None) is not None
-
-    def torn(self, id: str) -> Mapping[str, bytes]:
-        return {name: data for name, data in self._shelf.torn.items() if name.startswith(f"{self.name}:{id}:")}
-
-    def put_torn(self, id: str, start: int, tail: bytes) -> None:
-        self._shelf.torn[f"{self.name}:{id}:{start}.{self._shelf.next_version()}"] = tail
-
-    def drop_torn(self, name: str) -> None:
-        self._shelf.torn.pop(name, None)
 
     def get(self, name: str) -> bytes | None:
         return self._shelf.beside.get(f"{self.folder}/{name}")
@@ -455,7 +438,10 @@ class MemoryStore:
             present = [self._look(change) for change in batch.changes]
             if not batch.is_log:
                 self.commit()
-            edits = [self._edit(change, found, batch) for change, found in zip(batch.changes, present, strict=True)]
+            edits = []
+            for change, found in zip(batch.changes, present, strict=True):
+                there = self._present(change.to) if change.to else None
+                edits.append(edit_of(change, found, key=self.key, there=there, is_log=batch.is_log))
             if not any(edits):
                 return Written(digests=(None,) * len(edits))
             intent = intent_of(batch, [edit for edit in edits if edit], ledger=self.ledger)
@@ -475,7 +461,7 @@ class MemoryStore:
         except NoSuchDocument:
             text = None
         actual = self.documents.actual(path) or path.text
-        return Present(actual=actual, text=text, size=len((text or "").encode("utf-8")))
+        return Present(actual=actual, text=text, size=len((text or "").encode("utf-8")), gap=gap_of(text or ""))
 
     def _look(self, change: Change) -> Present:
         found = self._present(change.path)
@@ -483,18 +469,6 @@ class MemoryStore:
             self.ledger.add(*seen)
         change.check_base(found.text)
         return found
-
-    def _edit(self, change: Change, found: Present, batch: Batch) -> Edit | None:
-        if batch.is_log and found.text is not None:
-            gap = "" if not found.text or found.text.endswith("\n") else "\n"
-            piece = gap + change.text
-            return edit_of_append(change, actual=found.actual, size=found.size, piece=piece, key=self.key)
-        there = None
-        if change.kind is Kind.MOVE and change.to is not None:
-            there = self._present(change.to)
-            if there.text is not None:
-                raise StaleWrite(change.to.text, theirs=there.text, ours=found.text)
-        return edit_of(change, found, key=self.key, there=there)
 
     def _apply(self, change: Change, found: Present) -> str:
         new = change.after(found.text)

@@ -17,7 +17,7 @@ from functools import cache
 from typing import NamedTuple
 
 from anima.errors import BadArguments, BadConfig, Damaged, NoSuchHome
-from anima.store.folder import MACHINE
+from anima.store import MACHINE
 from anima.store.rows.files import FileRows, RowDocuments
 from anima.store.rows.transaction import Engine, HomeRows
 

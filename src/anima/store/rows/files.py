@@ -1,24 +1,30 @@
-"""The files of a home as rows: documents for people, and small things of the machine's own beneath `.anima/`.
+"""The files of a home as rows: documents for people, small things of the machine's own beneath `.anima/`, append-only lines
+(transcripts), and the ledger's bytes.
 
 Promise: bytes as they were given; a name is found in any case or Unicode form, but for names beneath `.anima/`. A file is
 its body and the lines after it, so adding to one writes nothing anew. A folder is there while a file is in it.
-What would grow beyond a tenant's quota is refused before anything of it is written; what makes less never is.
-Not here: the ledger and history, which have tables of their own, whether a document may change, quotas being set (tenants).
+What would grow beyond a tenant's quota is refused before anything of it is written; what makes less never is. An append is
+one transaction under the log's own row, so nothing is torn and writers stand in one line; a line without its end, which only
+an import can bring, is completed or put aside first, as in a folder. The ledger is read as the bytes it would be in a file;
+its end is held in memory, so that following it asks for what is new alone.
+Not here: history, which has tables of its own, whether a document may change, what a line means, quotas being set (tenants).
 """
 
 from __future__ import annotations
 
 import hashlib
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from anima.errors import BadPath, BadText, Damaged, NoSuchDocument, OverQuota
+from anima.errors import BadArguments, BadPath, BadText, NoSuchDocument, NoSuchSession, OverQuota
 from anima.model import MAX_BYTES, DocPath, Document, Entry, fold
-from anima.store import Documents, OpenFile, text_of
-from anima.store.folder import MACHINE
-from anima.store.rows.transaction import HomeRows
+from anima.store import ID, MACHINE, Documents, Logs, LogState, Mend, OpenFile, OpenLog, State, text_of
+from anima.store.rows.transaction import HomeRows, Transaction
 
 _INSERT = """
     insert into anima.file values(%(tenant)s, %(home)s, %(key)s, %(path)s, anima.moment(), %(version)s,
@@ -223,31 +229,12 @@ class RowDocuments(Documents):
             if not any(part.startswith(".") for part in file.path.split("/")):
                 yield Entry(path=file.path, is_folder=False, size=file.size, time=file.time)
 
-    def bytes_of(self, path: str) -> bytes | None:
-        found = self._files.whole(path, MAX_BYTES)
-        if found is not None and found[0].size > MAX_BYTES:
-            raise Damaged(f"it has {found[0].size:,} bytes, which is more than anima looks through")
-        return found[1] if found and found[0].path == path else None
-
-    def opened(self, path: str) -> OpenRow:
-        return OpenRow(self._files, path)
-
-
-class OpenRow(OpenFile):
-    """A file as it stood when it was opened."""
-
-    def __init__(self, files: FileRows, path: str) -> None:
-        found = files.look(path)
-        if found is None:
+    @contextmanager
+    def opened(self, path: str) -> Iterator[OpenFile]:
+        if (found := self._files.look(path)) is None or found.path != path:
             raise BadText(path, "it cannot be read (there is no such file)")
-        self._files, self._path, self.size, self.mode = files, path, found.size, found.mode
-
-    def close(self) -> None:
-        """Nothing is held."""
-
-    def pieces(self) -> Iterator[bytes]:
-        for start in range(0, self.size, _BLOCK):
-            yield self._files.read(self._path, start, min(start + _BLOCK, self.size))
+        starts, size = range(0, found.size, _BLOCK), found.size
+        yield OpenFile(size, found.mode, (self._files.read(path, at, min(at + _BLOCK, size)) for at in starts))
 
 
 class RowState:
@@ -302,3 +289,243 @@ class Room:
                 raise OverQuota(kind, used=int(used), most=int(most))
         if not quotas:
             self._free = time.monotonic() + _AGAIN
+
+
+# -- lines ---------------------------------------------------------------------------------------------------------------------
+
+
+_STATE = "select was, size, version, time from anima.file where [own] and key = %(key)s"
+_PROOF = (  # whoever still writes is waited for
+    "select 1 from anima.file where [own] and key = %(key)s for update",
+    "select 1 from anima.line where [own] and key = %(key)s and at = %(at)s and data = %(data)s",
+)
+_SLACK = 1.1  # a conversation goes on a little longer than documents may grow
+
+
+class RowLogs(Logs):
+    """The logs of one folder of a home."""
+
+    def __init__(
+        self, rows: HomeRows, files: FileRows, state: State, room: Room, folder: str, suffix: str, mend: Mend
+    ) -> None:
+        self.rows, self.files, self.state, self.room = rows, files, state, room
+        self.folder, self.suffix, self.mend = DocPath.parse(folder).text, suffix, mend
+
+    def versions(self) -> dict[str, str]:
+        cut, found = len(self.folder) + 1, dict[str, str]()
+        for file in self.files.beneath(self.folder):
+            id = file.path[cut:].removesuffix(self.suffix)
+            if file.path.endswith(self.suffix) and ID.match(id):
+                found[id] = file.version
+        return found
+
+    def look(self, id: str) -> LogState | None:
+        found = self.rows.one(_STATE, key=key_of(self.path_of(id))) if ID.match(id) else None
+        return LogState(id, str(found[0]), int(found[1]), f"{found[0]}.{found[2]}", found[3]) if found else None
+
+    def open(self, id: str) -> RowLog:
+        state = self.look(id) if self.path_of(id) else None
+        if state is None:
+            raise NoSuchSession(f"{id}: there is no such session")
+        return RowLog(self, state, writes=False)
+
+    def append_to(self, id: str) -> RowLog:
+        log = self.open(id)
+        log.writes = True
+        return log
+
+    def made(self, id: str) -> RowLog:
+        with self.rows.transaction():
+            self.files.put(self.path_of(id), b"", only_new=True)
+        return self.append_to(id)
+
+    def drop(self, id: str) -> bool:
+        path = self.path_of(id)
+        with self.rows.transaction():
+            was_there = self.files.look(path) is not None
+            self.files.remove(path)
+        return was_there
+
+    def get(self, name: str) -> bytes | None:
+        return self.files.content(f"{self.folder}/{name}")
+
+    def put(self, name: str, data: bytes) -> bool:
+        with self.rows.transaction():
+            self.files.put(f"{self.folder}/{name}", data)
+        return True
+
+
+class RowLog(OpenLog):
+    """One log that is open. Nothing is held between two calls."""
+
+    def __init__(self, logs: RowLogs, state: LogState, *, writes: bool) -> None:
+        self.logs: RowLogs
+        self.logs, self.id, self._of, self.writes = logs, state.id, state.of, writes
+        self.replaced, self._is_open = 0, True
+        self._path = logs.path_of(state.id)
+
+    def close(self) -> None:
+        self._is_open = False
+
+    def state(self) -> LogState:
+        if not self._is_open:
+            raise BadArguments(f"the log of session {self.id} is closed")
+        state = self.logs.look(self.id)
+        if state is None:
+            raise NoSuchSession(f"{self.id}: its transcript was removed")
+        if state.of != self._of:
+            self._of, self.replaced = state.of, self.replaced + 1
+        return state
+
+    def size(self) -> int:
+        return self.state().size
+
+    def read(self, start: int, end: int) -> bytes:
+        return self.logs.files.read(self._path, start, end)
+
+    def follow(self) -> None:
+        self.state()
+
+    def sync(self) -> None:
+        """Nothing: what was appended was committed."""
+        self.state()
+
+    def append(self, record: bytes, *, sync: bool) -> int:
+        self.logs.room.need(bytes=len(record), slack=_SLACK)
+        rows = self.logs.rows  # what was committed is on the disk
+        return rows.tried(rows.transaction, lambda _: OpenLog.append(self, record, sync=False))
+
+    def _ended(self, size: int) -> int:
+        return size if self._ends else super()._ended(size)
+
+    def add(self, data: bytes, at: int) -> None:
+        self.logs.files.add(self._path, at, data)
+        if (held := self.logs.rows.held) is not None:
+            held.proof = [(sql, {"key": key_of(self._path), "at": at, "data": data}) for sql in _PROOF]
+
+    def cut(self, size: int) -> None:
+        self.logs.files.put(self._path, self.logs.files.read(self._path, 0, size))
+        found = self.logs.rows.one(_STATE, key=key_of(self._path))
+        self._of = str(found[0]) if found else self._of
+
+    def rewrite(self, make: Callable[[], Iterable[bytes]]) -> None:
+        with self.alone():
+            self.logs.files.put(self._path, b"".join(make()))
+        self.follow()
+
+    @contextmanager
+    def alone(self) -> Iterator[int]:
+        """Once no other writer can come in between, by the log's row."""
+        if not (self.writes and self._is_open):
+            raise BadArguments(f"the log of session {self.id} is closed, or was opened to be read")
+        with self.logs.rows.transaction():
+            sql = "select size, was, ended from anima.file where [own] and key = %(key)s for update"
+            found = self.logs.rows.one(sql, key=key_of(self._path))
+            if found is None:
+                raise NoSuchSession(f"{self.id}: its transcript was removed")
+            if str(found[1]) != self._of:
+                self._of, self.replaced = str(found[1]), self.replaced + 1
+            self._ends = bool(found[2])
+            yield found[0]
+
+
+_TAIL = 1 << 16
+
+
+class RecordLog:
+    """The ledger of one home as the bytes of a file. What a transaction adds is sent with its COMMIT."""
+
+    def __init__(self, rows: HomeRows) -> None:
+        self._rows, self._mutex = rows, threading.Lock()
+        self._held = (0, b"")  # where the bytes begin that are held, and those bytes
+
+    def forget(self) -> None:
+        """Nothing that is held counts any more."""
+        self._held = (0, b"")
+
+    def size(self) -> int:
+        if (held := self._rows.held) is not None and held.row is not None:
+            return self._added(held).end
+        found = self._rows.one("select bytes from anima.home where [own]")
+        return int(found[0]) if found else 0
+
+    def read(self, start: int, end: int | None = None) -> bytes:
+        end = self.size() if end is None else end
+        if start >= end:
+            return b""
+        held = self._rows.held
+        added = self._added(held) if held is not None and held.row is not None else None
+        if added is None:
+            return self._committed(start, end)
+        at = added.start
+        return (self._committed(start, min(end, at)) if start < at else b"") + added.data[max(0, start - at) : end - at]
+
+    def append(self, data: bytes, *, sync: bool) -> None:
+        added = self._added(self._rows.held)
+        added.rows.append({"at": added.end, "n": added.records + len(added.rows) + 1, "line": data})
+        added.data += data
+
+    def truncate(self, size: int) -> None:
+        """Nothing: a line that was cut short cannot have been committed."""
+
+    def last(self) -> dict[str, Any] | None:
+        """The last record this transaction adds."""
+        added: _Added | None = held.kept.get("added") if (held := self._rows.held) is not None else None
+        return added.rows[-1] if added and added.rows else None
+
+    def _added(self, held: Transaction | None) -> _Added:
+        assert held is not None and held.row is not None, "the ledger is written under the home's lock"
+        if (kept := held.kept.get("added")) is not None:
+            return kept  # type: ignore[no-any-return]
+        added = held.kept["added"] = _Added(records=held.row[1], start=held.row[2])
+        held.before.insert(0, lambda: self._send(held, added))
+        held.after.append(lambda done: self._hold(added.start, bytes(added.data)) if done and added.data else None)
+        return added
+
+    def _send(self, held: Transaction, added: _Added) -> None:
+        if not added.rows:
+            return
+        sql = "insert into anima.record values(%(tenant)s, %(home)s, %(at)s, %(n)s, %(line)s)"
+        self._rows.tell_all(sql, added.rows)
+        sql = "update anima.home set records = records + %(n)s, bytes = bytes + %(size)s where [own]"
+        self._rows.tell(sql, n=len(added.rows), size=len(added.data))
+        held.proof = [("select 1 from anima.record where [own] and at = %(at)s and line = %(line)s", added.rows[0])]
+
+    def _committed(self, start: int, end: int) -> bytes:
+        at, tail = self._held
+        if at <= start and end <= at + len(tail):
+            return tail[start - at : end - at]
+        sql = """
+            select at, line from anima.record where [own] and at < %(end)s and at >= coalesce((select max(at)
+            from anima.record where [own] and at <= %(start)s), 0) order by at
+        """
+        found = self._rows.ask(sql, start=start, end=end)
+        data = b"".join(line for _, line in found)
+        if found and end - start <= _TAIL:
+            self._hold(found[0][0], data)
+        return data[start - found[0][0] : end - found[0][0]] if found else b""
+
+    def _hold(self, start: int, data: bytes) -> None:
+        """Holds the end of the ledger: what was held, if this goes on from there, and this."""
+        with self._mutex:
+            at, tail = self._held
+            if tail and at <= start <= at + len(tail):
+                data, start = tail[: start - at] + data, at
+            elif tail and start + len(data) < at + len(tail):
+                return  # older than what is held
+            cut = max(0, len(data) - _TAIL)
+            self._held = (start + cut, data[cut:])
+
+
+@dataclass
+class _Added:
+    """Records that a transaction adds after the first `records`, which end at `start`."""
+
+    records: int
+    start: int
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    data: bytearray = field(default_factory=bytearray)
+
+    @property
+    def end(self) -> int:
+        return self.start + len(self.data)

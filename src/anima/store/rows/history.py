@@ -10,10 +10,10 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import reduce
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from anima.errors import NoSuchRevision
-from anima.store import Note, Revision
+from anima.store import History, Note, Revision
 from anima.store.edits import anchor_of, blob_id, common, message_of, patch_of, person_of, revision_of
 from anima.store.rows.transaction import HomeRows
 
@@ -49,7 +49,7 @@ class _Version(NamedTuple):
     body: bytes
 
 
-class RowHistory:
+class RowHistory(History):
     """The history of one home. What writes is called under the home's lock."""
 
     def __init__(self, rows: HomeRows) -> None:
@@ -131,7 +131,8 @@ class RowHistory:
     def _add(
         self, n: int, before: str, person: bytes, message: bytes, versions: Sequence[_Version], id: str | None = None
     ) -> str:
-        id = id or _id_of(before, person, message, versions)
+        held = "\n".join(f"{found.blob} {found.path}" for found in versions)
+        id = id or hashlib.sha1(b"\0".join([before.encode(), person, message, held.encode()])).hexdigest()
         self._rows.tell(
             "insert into anima.revision values(%(tenant)s, %(home)s, %(n)s, %(id)s, %(person)s, %(message)s)",
             n=n,
@@ -158,7 +159,6 @@ class RowHistory:
             before = self._add(n, before, person, message, versions, id)
 
     def revisions(self) -> Iterator[tuple[str, bytes, bytes, dict[str, bytes | None]]]:
-        """Every revision, the oldest first, as `take_in` takes them."""
         held: dict[str, bytes | None] = {}
         for n, id, person, message in self._rows.ask(
             "select n, id, person, message from anima.revision where [own] order by n"
@@ -170,11 +170,6 @@ class RowHistory:
                 files[found.path] = held[found.path] = _after(held.get(found.path), found)
             yield id, person, message, files
 
-    def versions(self) -> Iterator[tuple[str, str | None, bytes]]:
-        for id, _, message, files in reversed(list(self.revisions())):
-            yield id, None, message
-            yield from ((id, path, data) for path, data in files.items() if data is not None)
-
     def objects(self) -> Iterator[tuple[str, bytes]]:
         for id, path, data in self.versions():
             yield (id if path is None else blob_id(data)), data
@@ -183,21 +178,17 @@ class RowHistory:
         """Puts a history in the place of this one that never held what `clean` and `message` take out, in the caller's
         transaction; a last revision says so."""
         with self._rows.transaction():
-            self.take_in(self._cleaned(list(self.revisions()), clean, message))
+            kept: list[tuple[str, bytes, bytes, Mapping[str, bytes | None]]] = []
+            held: dict[str, bytes | None] = {}
+            for _, person, said, files in self.revisions():
+                new = {path: None if data is None else clean(path, data) for path, data in files.items()}
+                changed = {path: data for path, data in new.items() if held.get(path) != data}
+                held |= changed
+                kept.append(("", person, message(said.decode("utf-8", "replace")).encode(), changed))
+            self.take_in(kept)
             self.commit({}, note)
 
-    def _cleaned(
-        self, revisions: list[Any], clean: Callable[[str, bytes], bytes | None], message: Callable[[str], str]
-    ) -> Iterator[tuple[str, bytes, bytes, Mapping[str, bytes | None]]]:
-        held: dict[str, bytes | None] = {}
-        for _, person, said, files in revisions:
-            new = {path: None if data is None else clean(path, data) for path, data in files.items()}
-            changed = {path: data for path, data in new.items() if held.get(path) != data}
-            held |= changed
-            yield "", person, message(said.decode("utf-8", "replace")).encode(), changed
-
     def check(self) -> list[str]:
-        """What is wrong, a sentence each; nothing when every version can be read."""
         sql = "select distinct n from anima.version where [own] and n not in (select n from anima.revision where [own])"
         wrong, held = [f"revision {row[0]} is gone" for row in self._rows.ask(sql)], dict[str, bytes | None]()
         sql = "select path, n, blob, start, rest, body from anima.version where [own] order by n, path"
@@ -226,8 +217,3 @@ def _after(old: bytes | None, found: _Version) -> bytes | None:
         return None if found.blob is None else found.body
     old = old or b""
     return old[: found.start] + found.body + old[len(old) - found.rest :]
-
-
-def _id_of(before: str, person: bytes, message: bytes, versions: Sequence[_Version]) -> str:
-    held = "\n".join(f"{found.blob} {found.path}" for found in versions)
-    return hashlib.sha1(b"\0".join([before.encode(), person, message, held.encode()])).hexdigest()

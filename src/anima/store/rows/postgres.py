@@ -17,7 +17,7 @@ from urllib.parse import urlsplit
 
 from anima.errors import Damaged, HomeBusy, MissingExtra, NewerFormat, NoSuchHome, Refused
 from anima.store.rows.schema import APPLICATION, OWNER, texts
-from anima.store.rows.transaction import WAIT, LostConnection, Row, T, Transaction
+from anima.store.rows.transaction import WAIT, Engine, LostConnection, Row, T, Transaction
 
 if TYPE_CHECKING:
     from psycopg import Connection, Cursor
@@ -46,10 +46,10 @@ def shown(address: str) -> str:
     return f"postgresql://{parts.hostname or 'local'}{f':{parts.port}' if parts.port else ''}{parts.path}"
 
 
-class PostgresDatabase:
+class PostgresDatabase(Engine):
     """One server as this process knows it. Homes share its pool."""
 
-    mark, needs_tenant, alone_writes = "", True, False
+    needs_tenant, alone_writes = True, False
 
     def __init__(self, address: str) -> None:
         try:
@@ -153,15 +153,11 @@ class PostgresDatabase:
             with suppress(psycopg.Error):
                 db.rollback()
 
-    def pulse(self) -> None:
-        """Nothing: whatever another server wrote is known by asking."""
-
     def begin(self, db: Connection[Any], tenant: int, patience: float | None) -> None:
         db.execute("begin")
         db.execute(f"set local app.tenant to '{tenant}'")
 
     def locked(self, held: Transaction, row: Callable[[], Row | None], patience: float) -> Row | None:
-        """The home's row, once nobody else has it. Raises HomeBusy."""
         import psycopg
 
         try:
@@ -173,7 +169,6 @@ class PostgresDatabase:
 
     @contextmanager
     def sending(self, db: Connection[Any]) -> Iterator[None]:
-        """Statements are sent without waiting for answers. A transaction that did not get to its end is taken back."""
         import psycopg
 
         try:
@@ -185,7 +180,6 @@ class PostgresDatabase:
 
     @contextmanager
     def translated(self, held: Transaction) -> Iterator[None]:
-        """Errors of the server's as ours; after one, nothing of the transaction stands."""
         import psycopg
 
         try:

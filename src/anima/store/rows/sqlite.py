@@ -8,7 +8,6 @@ Not here: what the rows mean.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import re
@@ -17,15 +16,16 @@ import sqlite3
 import threading
 import time
 import weakref
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Any
 
 from anima.errors import BadArguments, Damaged, HomeBusy, MissingExtra, NewerFormat, NoSuchHome, Refused
+from anima.store.lock import flock
 from anima.store.rows.schema import texts
-from anima.store.rows.transaction import WAIT, Row, T, Transaction
+from anima.store.rows.transaction import WAIT, Engine, Row, Transaction
 
 _MADE = "anima_made"  # the table that tells a file of ours, and which texts made it
 _INNER = re.compile("sqlite_|libsql_|_litestream")  # what an engine keeps for itself
@@ -75,10 +75,8 @@ def name_in(address: str, agent: str | None) -> str:
     return f"{scheme}:{file_at(address.partition('?sync=')[0])}" + (f" {agent}" if agent != "main" else "")
 
 
-class OneFile:
+class OneFile(Engine):
     """One file as this process knows it: its connections, and the tables in it."""
-
-    needs_tenant, alone_writes = False, True
 
     def __init__(self, path: str) -> None:
         self.path, self.name = path, f"file:{path}"
@@ -108,9 +106,6 @@ class OneFile:
     def _done(self, db: Any) -> int:
         """How many texts were carried out here."""
         return int(db.execute(f"select coalesce(max(n), 0) from {_MADE}").fetchall()[0][0])
-
-    def tenant(self, name: str) -> int:
-        return 1
 
     def pulse(self) -> tuple[int, ...] | None:
         """SQLite's own count of commits in the head of the file, with its time and size; None where the head does not count.
@@ -179,14 +174,6 @@ class OneFile:
         at = names.index("time")
         return [(*row[:at], _EPOCH + timedelta(microseconds=row[at]), *row[at + 1 :]) for row in found.fetchall()]
 
-    def asked(self, db: sqlite3.Connection, tenant: int, statement: str, given: Mapping[str, Any]) -> list[Row]:
-        return self.rows(self.run(db, statement, given))
-
-    def streamed(
-        self, db: sqlite3.Connection, tenant: int, statement: str, given: Mapping[str, Any], made: Callable[[Row], T]
-    ) -> list[T]:
-        return [made(row) for row in self.asked(db, tenant, statement, given)]
-
     def begin(self, db: sqlite3.Connection, tenant: int, patience: float | None) -> None:
         """Waits until nobody else writes. Raises HomeBusy."""
         wait = WAIT if patience is None else patience
@@ -199,10 +186,6 @@ class OneFile:
             raise
         finally:
             db.execute(f"pragma busy_timeout = {int(WAIT * 1000)}")
-
-    def locked(self, held: Transaction, row: Callable[[], Row | None], patience: float) -> Row | None:
-        with self.translated(held):
-            return row()  # whoever is in a transaction has the file
 
     @contextmanager
     def sending(self, db: sqlite3.Connection) -> Iterator[None]:
@@ -251,10 +234,8 @@ class Replica(OneFile):
     def _only_one(self, failing: ExitStack) -> str:
         """A word for this file on this machine, kept beside it and held for as long as the process lives."""
         self._held = failing.enter_context(open(f"{self.path}.writer", "a+"))
-        try:
-            fcntl.flock(self._held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            raise Refused(f"{self.name}: another process has it open", rule="several-writers") from None
+        if not flock(self._held.fileno()):
+            raise Refused(f"{self.name}: another process has it open", rule="several-writers")
         self._held.seek(0)
         if not (holder := self._held.read()):
             self._held.write(holder := secrets.token_hex(16))

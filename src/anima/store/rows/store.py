@@ -10,7 +10,6 @@ Not here: rows (files, logs, history), connections, what a damage is called (upk
 from __future__ import annotations
 
 import copy
-import fcntl
 import glob
 import os
 import re
@@ -25,17 +24,17 @@ from contextlib import contextmanager, suppress
 from functools import cache
 
 from anima.config import FILE
-from anima.errors import Damaged, HomeBusy, HomeError, NoSuchDocument, NoSuchHome, StaleWrite
+from anima.errors import Damaged, HomeBusy, HomeError, NoSuchHome
 from anima.ledger import Edit, Key, Ledger, Record, parse
 from anima.ledger.views import CHANGED, Provenance, verify
 from anima.model import Change, DocPath, Kind, Remark, Verdict, digest_of
-from anima.store import Batch, Mend, Rules, Whole, Written, must_allow, never_whole, restored_meanwhile, text_of
-from anima.store.edits import Heads, Present, edit_of, edit_of_append, intent_of, late_note, seen_record
-from anima.store.lock import PATIENCE
+from anima.store import Batch, Mend, Rules, Whole, Written, never_whole, text_of
+from anima.store.edits import Heads, Present, edit_of, gap_of, intent_of, late_note, must_allow, seen_record
+from anima.store.lock import PATIENCE, flock, restored_meanwhile
 from anima.store.rows import RowPlace
-from anima.store.rows.files import FileRows, Room, RowDocuments, RowState
+from anima.store.rows.files import FileRows, RecordLog, Room, RowDocuments, RowLogs, RowState
 from anima.store.rows.history import RowHistory
-from anima.store.rows.logs import RecordLog, RowLogs
+from anima.store.safe_open import held
 
 _WORDS = 50  # changes whose words are kept until they have a revision
 _LEASE = 60.0  # seconds that a lease outlives its holder
@@ -88,7 +87,9 @@ class RowStore:
             if held.row[4] != self._epoch:
                 raise restored_meanwhile()
             if held.depth == 1 and self._leases:
-                self._check_leases()
+                there = dict(self.rows.ask("select name, token from anima.lease where [own] and until > now()"))
+                if lost := [name for name, token in self._leases.items() if there.get(name) != token]:
+                    raise HomeBusy(f"somebody else has the lease {lost[0]} by now and", seconds=0)
             yield
 
     @contextmanager
@@ -101,7 +102,13 @@ class RowStore:
                 raise HomeBusy("another process", seconds=patience)
             time.sleep(0.05)
         ended = threading.Event()
-        renewing = threading.Thread(target=self._renew, args=(name, holder, ended), daemon=True)
+
+        def renew() -> None:
+            while not ended.wait(_LEASE / 3):
+                with suppress(HomeError):
+                    self._take(name, holder)
+
+        renewing = threading.Thread(target=renew, daemon=True)
         renewing.start()
         self._leases[name] = token
         try:
@@ -125,16 +132,6 @@ class RowStore:
             found = self.rows.one(sql, name=name, holder=holder, span=_LEASE)
         return int(found[0]) if found else None
 
-    def _renew(self, name: str, holder: str, ended: threading.Event) -> None:
-        while not ended.wait(_LEASE / 3):
-            with suppress(HomeError):
-                self._take(name, holder)
-
-    def _check_leases(self) -> None:
-        held = dict(self.rows.ask("select name, token from anima.lease where [own] and until > now()"))
-        if lost := [name for name, token in self._leases.items() if held.get(name) != token]:
-            raise HomeBusy(f"somebody else has the lease {lost[0]} by now and", seconds=0)
-
     # -- ledger ---------------------------------------------------------------------------------------------------------
 
     @property
@@ -153,17 +150,12 @@ class RowStore:
                 found = self.state.get("key")
                 if found is None and self.begun:
                     raise Damaged("the key of the ledger is gone; nothing was written", hint="restore a snapshot")
-                self._key = Key(found or self._new_key())
+                if found is None:
+                    with self.lock():  # made once: whoever comes second finds it
+                        if (found := self.state.get("key")) is None:
+                            self.put_key(found := secrets.token_bytes(48))
+                self._key = Key(found)
             return self._key
-
-    def _new_key(self) -> bytes:
-        """The home's secret, made once: whoever comes second finds it."""
-        with self.lock():
-            if (found := self.state.get("key")) is not None:
-                return found
-            made = secrets.token_bytes(48)
-            self.put_key(made)
-            return made
 
     @property
     def ledger(self) -> Ledger:
@@ -181,7 +173,9 @@ class RowStore:
             own = copy.copy(shared) if shared else Ledger(self.log, key=key, clock=self.clock)
             held.kept["ledger"] = own
             held.after.append(lambda done: self._settled(own, done and "replaced" not in held.kept))
-            held.before.append(self._note_head)
+            held.before.append(
+                lambda: self._note(last["n"], self.ledger.tip.hash) if (last := self.log.last()) else None
+            )
             if shared is None:
                 own.begin(key.id[:16])
         return own
@@ -194,27 +188,21 @@ class RowStore:
             else:
                 self._view = None
 
-    def _note_head(self) -> None:
-        """The end of the chain, where the application may only add."""
-        if (last := self.log.last()) is not None:
-            self._note(last["n"], self.ledger.tip.hash)
-
     def _note(self, n: int, digest: str) -> None:
+        """The end of the chain, where the application may only add."""
         sql = """
             insert into anima.head(tenant, home, seq, n, hash) select %(tenant)s, %(home)s,
                 coalesce(max(seq), 0) + 1, %(n)s, %(hash)s from anima.head where [own]
         """
         self.rows.tell(sql, n=n, hash=digest)
 
-    def _heads(self) -> list[tuple[int, str]]:
-        return [(row[0], row[1]) for row in self.rows.ask(f"{_HEADS} order by seq")]
-
     def had_ledger(self) -> bool:
         found = self.rows.one(f"select bytes = 0 and exists({_HEADS}) from anima.home where [own]")
         return bool(found and found[0]) or (bool(self.noted.all()) and not self.begun)
 
     def anchors(self) -> list[tuple[int, str]]:
-        return [*self._heads(), *self.noted.all(), *RowHistory(self.rows).anchors()]
+        noted = [(row[0], row[1]) for row in self.rows.ask(f"{_HEADS} order by seq")]
+        return [*noted, *self.noted.all(), *RowHistory(self.rows).anchors()]
 
     def need_ledger(self) -> None:
         if self.had_ledger():
@@ -227,7 +215,6 @@ class RowStore:
 
     @property
     def provenance(self) -> Provenance:
-        """Provenance, folded up to the ledger's end."""
         ledger = self.ledger
         with self._mutex:
             if self._view is None:
@@ -238,7 +225,6 @@ class RowStore:
     # -- writing --------------------------------------------------------------------------------------------------------
 
     def write(self, batch: Batch) -> Written:
-        """Writes a batch, all or nothing. Raises StaleWrite or Damaged with nothing changed."""
         must_allow(batch.verdict)
         return self.rows.tried(self.lock, lambda _: self._write(batch))
 
@@ -252,7 +238,10 @@ class RowStore:
             change.check_base(present[change.path.key].text)
         if not batch.is_log or view.newest_text > self._anchored:
             self.commit()  # what stood there before is in history by then, so that this batch can be taken back alone
-        edits = [self._edit(change, present, batch) for change in batch.changes]
+        edits = []
+        for change in batch.changes:
+            found, there = present[change.path.key], present[change.to.key] if change.to else None
+            edits.append(edit_of(change, found, key=self.key, there=there, is_log=batch.is_log))
         if not any(edits):
             return Written(digests=(None,) * len(edits))
         self._need_room(batch, present)
@@ -286,29 +275,16 @@ class RowStore:
         for key, path in paths.items():
             if key in found:
                 actual, data = found[key]
-                standing[key] = Present(actual=actual, text=text_of(path, data), size=len(data))
+                text = text_of(path, data)
+                standing[key] = Present(actual=actual, text=text, size=len(data), gap=gap_of(text))
             else:
                 standing[key] = Present(actual=self.documents.spelt(path), text=None)
         return standing
 
-    def _edit(self, change: Change, present: Mapping[str, Present], batch: Batch) -> Edit | None:
-        found = present[change.path.key]
-        if batch.is_log and found.text is not None:
-            piece = _gap(found.text) + change.text
-            return edit_of_append(change, actual=found.actual, size=found.size, piece=piece, key=self.key)
-        there = None
-        if change.kind is Kind.MOVE and change.to is not None:
-            there = present[change.to.key]
-            if found.text is None:
-                raise NoSuchDocument(change.path.text)
-            if there.text is not None:
-                raise StaleWrite(change.to.text, theirs=there.text, ours=found.text)
-        return edit_of(change, found, key=self.key, there=there)
-
     def _apply(self, change: Change, found: Present, edit: Edit) -> str | None:
         version = self.next_version()
         if edit.kind is Kind.APPEND:
-            data = (_gap(found.text or "") + change.text).encode("utf-8")
+            data = (found.gap + change.text).encode("utf-8")
             self.files.add(found.actual, found.size, data, version=version)
             return None
         new = found.text if edit.kind is Kind.MOVE else change.after(found.text)
@@ -331,7 +307,6 @@ class RowStore:
         return int(held.kept["version"])
 
     def bring(self, path: DocPath, pieces: Iterable[bytes], verdict: Verdict, *, mode: int) -> bool:
-        """Puts a file that is no document where nothing stands, whole or not at all; False where something does."""
         must_allow(verdict)
         with self.lock():
             if self.documents.actual(path) is not None:
@@ -373,7 +348,6 @@ class RowStore:
         """Nothing is held."""
 
     def commit(self, *, reason: str = "") -> str | None:
-        """Gives every change that no revision holds yet its revision; None when there is nothing, or history is off."""
         if (history := self.history) is None or not self.begun:
             return None
         try:
@@ -392,7 +366,10 @@ class RowStore:
             return None
         note, paths = late_note(late, author=self.author, reason=reason, words=self._words)
         found = self.files.contents((*paths, FILE))
-        files = {path: self._held(path, found) for path in paths}
+        files: dict[str, bytes | None] = {}
+        for path in map(DocPath.parse, paths):
+            is_kept = path.key in found and not self.rules.is_closed(path)
+            files[path.text] = found[path.key][1] if is_kept else None
         if FILE in found:
             files[FILE] = found[FILE][1]  # no verb writes it, but whoever looks back should see it
         held.kept["anchored"] = late[-1].n
@@ -405,10 +382,6 @@ class RowStore:
         held = self.rows.held
         assert held is not None and held.row is not None
         return int(held.kept.get("anchored", held.row[3]))
-
-    def _held(self, path: str, found: Mapping[str, tuple[str, bytes]]) -> bytes | None:
-        checked = DocPath.parse(path)
-        return None if self.rules.is_closed(checked) or checked.key not in found else found[checked.key][1]
 
     # -- other contents in the place of these, when a home is restored -------------------------------------------------------
 
@@ -442,7 +415,7 @@ class RowStore:
     # -- the rest -------------------------------------------------------------------------------------------------------
 
     def logs(self, folder: str, *, suffix: str = ".jsonl", mend: Mend = never_whole) -> RowLogs:
-        return RowLogs(self.rows, self.files, folder, suffix, mend, room=self.room)
+        return RowLogs(self.rows, self.files, self.state, self.room, folder, suffix, mend)
 
     def changed(self, since: str | None) -> tuple[str, tuple[str, ...] | None]:
         sql = """
@@ -523,7 +496,7 @@ class Scratch:
         _sweep()
         fresh = tempfile.mkdtemp(prefix=".anima-rows-")
         lock = os.open(f"{fresh}/lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        flock(lock)
         self.folder = fresh.replace("/.anima-rows-", "/anima-rows-")
         os.rename(fresh, self.folder)  # nobody finds it before it is locked
         weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
@@ -534,14 +507,10 @@ class Scratch:
 def _sweep() -> None:
     """Removes, once, what processes of ours that were killed left: words of conversations stand in it."""
     for lock in glob.glob(f"{glob.escape(tempfile.gettempdir())}/anima-rows-*/lock"):
-        with suppress(OSError), open(os.open(lock, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)) as held:
-            fcntl.flock(held, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            shutil.rmtree(os.path.dirname(lock), ignore_errors=True)
+        with suppress(OSError), held(os.open(lock, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)) as fd:
+            if flock(fd):  # else somebody has it open
+                shutil.rmtree(os.path.dirname(lock), ignore_errors=True)
 
 
 _SCRATCHES: weakref.WeakValueDictionary[tuple[str, int], Scratch] = weakref.WeakValueDictionary()
 _MAKING = threading.Lock()
-
-
-def _gap(text: str) -> str:
-    return "" if not text or text.endswith("\n") else "\n"

@@ -52,33 +52,44 @@ class Engine(Protocol):
     """Where rows are kept, and how it is spoken to."""
 
     name: str
-    mark: str  # what tells it from another in its place, where anybody can put one
-    needs_tenant: bool  # whether homes of several tenants stand here
-    alone_writes: bool  # whether a transaction keeps every other from writing, whosever rows they are
+    mark: str = ""  # what tells it from another in its place, where anybody can put one
+    needs_tenant: bool = False  # whether homes of several tenants stand here
+    alone_writes: bool = True  # whether a transaction keeps every other from writing, whosever rows they are
 
-    def tenant(self, name: str) -> int: ...
+    def tenant(self, name: str) -> int:
+        return 1
+
     def connection(self) -> AbstractContextManager[Any]: ...
     def run(self, db: Any, statement: str, given: Mapping[str, Any]) -> Any: ...
     def run_all(self, db: Any, statement: str, rows: Sequence[Mapping[str, Any]]) -> None: ...
     def rows(self, found: Any) -> list[Row]: ...
+
     def asked(self, db: Any, tenant: int, statement: str, given: Mapping[str, Any]) -> list[Row]:
         """The rows of a statement in a transaction of its own."""
-        ...
+        return self.rows(self.run(db, statement, given))
 
     def streamed(
         self, db: Any, tenant: int, statement: str, given: Mapping[str, Any], made: Callable[[Row], T]
     ) -> list[T]:
         """What is made of each row, as soon as it is there."""
-        ...
+        return [made(row) for row in self.asked(db, tenant, statement, given)]
 
     def pulse(self) -> object:
         """What is another whenever anything was committed, by whomever; None where only a statement tells."""
-        ...
+        return None
 
     def begin(self, db: Any, tenant: int, patience: float | None) -> None: ...
-    def locked(self, held: Transaction, row: Callable[[], Row | None], patience: float) -> Row | None: ...
-    def sending(self, db: Any) -> AbstractContextManager[None]: ...
-    def translated(self, held: Transaction) -> AbstractContextManager[None]: ...
+
+    def locked(self, held: Transaction, row: Callable[[], Row | None], patience: float) -> Row | None:
+        """The home's row, once nobody else has it. Raises HomeBusy."""
+        with self.translated(held):
+            return row()
+
+    def sending(self, db: Any) -> AbstractContextManager[None]:
+        """Statements are sent without waiting for answers. A transaction that did not get to its end is taken back."""
+
+    def translated(self, held: Transaction) -> AbstractContextManager[None]:
+        """Errors of the engine's as ours; after one, nothing of the transaction stands."""
 
 
 class HomeRows:

@@ -8,21 +8,20 @@ Not here: the archive itself (backup).
 
 from __future__ import annotations
 
-import hashlib
 import io
 import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, BinaryIO
 
 from anima.model import File, FoundFile
-from anima.store.folder import MACHINE, Folder
+from anima.store import MACHINE, Whole
+from anima.store.folder import Folder
 from anima.store.git import History
-from anima.store.private import ASIDE, BARE, GIT, LATEST, own_mode, refusal
-from anima.store.rows.files import key_of
+from anima.store.private import BARE, GIT, LATEST, own_mode, refusal
 from anima.store.rows.history import RowHistory
 from anima.store.whole import OWN_MARK, census
 
@@ -34,17 +33,20 @@ _HISTORIES = (f"{GIT}/", f"{BARE}/")
 Seen = dict[str, tuple[File, int]]
 
 
-class RowWhole:
+class RowWhole(Whole):
     """All files of one home in the database, the ledger, the key and history among them."""
 
     def __init__(self, store: RowStore) -> None:
-        self._store, self._files, self.lock = store, store.files, store.lock
+        self._store, self._files = store, store.files
         self.name, self.identity, self.state, self.snapshots = store.name, store.identity, store.state, store.shelf
         self._repository: tuple[str, str] | None = None  # the head of history, and where it stands as a repository
 
     def key(self) -> bytes:
         _ = self._store.key
         return self._store.state.get("key") or b""
+
+    def lock(self) -> AbstractContextManager[None]:
+        return self._store.lock()
 
     def last_record(self) -> bytes:
         data = self._store.log.read(max(0, self._store.log.size() - (1 << 20)))
@@ -66,14 +68,6 @@ class RowWhole:
             with closing(Folder(place)) as folder:
                 found += [each._replace(mtime=0) for each in census(folder)[0]]
         return sorted(found), []
-
-    def survey(self) -> Seen:
-        seen: Seen = {}
-        for each in self.census()[0]:
-            if (data := self.read(each.path)) is not None:
-                digest = hashlib.sha256(data).hexdigest()
-                seen[each.path] = (File(each.path, len(data), digest, each.mode), each.mtime)
-        return seen
 
     def files(self) -> Iterator[tuple[str, int]]:
         yield from ((found.path, found.size) for found in self._files.beneath(""))
@@ -111,12 +105,6 @@ class RowWhole:
 
     def is_machinery(self, path: str) -> bool:
         return path.startswith(f"{MACHINE}/")
-
-    def set_aside(self) -> Iterator[str]:
-        yield from (found.path for found in self._files.beneath(f"{MACHINE}/{ASIDE}"))
-
-    def drop_set_aside(self, path: str) -> None:
-        self._store.state.remove(path.removeprefix(f"{MACHINE}/"))
 
     # -- what only a folder has ---------------------------------------------------------------------------------------------
 
@@ -173,7 +161,6 @@ class RowSwap:
 
     def __init__(self, store: RowStore, place: str, repository: str | None) -> None:
         self._store, self.place, self._repository = store, place, repository
-        self._stamps: list[dict[str, object]] = []
 
     def stage(self, path: str, pieces: Iterable[bytes], *, mode: int, mtime: int) -> None:
         target = f"{self.place}/{path}"
@@ -184,9 +171,6 @@ class RowSwap:
         os.chmod(target, mode)
         os.utime(target, (mtime, mtime))
 
-    def restamp(self, path: str, *, mode: int, mtime: int) -> None:
-        self._stamps.append({"key": key_of(path), "mode": mode, "time": datetime.fromtimestamp(mtime, UTC)})
-
     def begin(self, puts: Iterable[str], gone: Iterable[str], said: str) -> None:
         store, files, puts, gone = self._store, self._store.files, tuple(puts), tuple(gone)
         with store.lock():
@@ -195,9 +179,10 @@ class RowSwap:
                 files.remove(path)
             for path in puts:
                 if not path.startswith((*_HISTORIES, KEY, LEDGER)):
-                    self._put(path)
-            sql = "update anima.file set mode = %(mode)s, time = %(time)s where [own] and key = %(key)s"
-            store.rows.tell_all(sql, self._stamps)
+                    found = os.stat(f"{self.place}/{path}")
+                    version = None if path.startswith(f"{MACHINE}/") else store.next_version()
+                    moment, mode = datetime.fromtimestamp(found.st_mtime, UTC), found.st_mode & 0o777
+                    files.put(path, self._bytes(path), version=version, mode=mode, time=moment)
             if KEY in puts:
                 store.put_key(self._bytes(KEY))
             if LEDGER in (*puts, *gone):
@@ -209,12 +194,6 @@ class RowSwap:
     def _bytes(self, path: str) -> bytes:
         with open(f"{self.place}/{path}", "rb") as file:
             return file.read()
-
-    def _put(self, path: str) -> None:
-        found = os.stat(f"{self.place}/{path}")
-        version = None if path.startswith(f"{MACHINE}/") else self._store.next_version()
-        moment = datetime.fromtimestamp(found.st_mtime, UTC)
-        self._store.files.put(path, self._bytes(path), version=version, mode=found.st_mode & 0o777, time=moment)
 
     def _put_history(self, gone: Sequence[str]) -> None:
         """History as the repository has it that stands there now, without what is gone and with what is staged."""
