@@ -740,6 +740,13 @@ def test_two_repairs_keep_both_broken_repositories(home: Path, history: History)
     assert history.check() == []
 
 
+def test_a_folder_that_a_rewriting_empties_leaves_no_document_in_its_place(history: History) -> None:
+    history.commit({"a.md": b"a document"}, NOTE)
+    history.commit({"a.md": None, "a.md/b.md": b"a secret"}, NOTE)
+    history.rewrite(lambda path, data: None if b"secret" in data else data, lambda said: said, NOTE)
+    assert [history.tree(revision.id).keys() for revision in history.log()] == [set(), {"a.md"}]
+
+
 def test_a_repair_keeps_a_persons_remotes(home: Path, history: History) -> None:
     filled(home, history)
     git(home, "remote", "add", "origin", "https://example.org/x.git")

@@ -131,7 +131,7 @@ class History(Repository, store.History):
         for (name, *inner), data in files.items():
             beneath.setdefault(name, {})[tuple(inner)] = data
         for name, inside in beneath.items():
-            old, own = entries.get(name), inside.pop((), None)
+            old, is_named, own = entries.get(name), () in inside, inside.pop((), None)
             folder = old[1].hex() if old and old[0] == repo.FOLDER else None
             if inside and (grown := self._grow(folder, inside)):
                 entries[name] = (repo.FOLDER, bytes.fromhex(grown))
@@ -139,7 +139,7 @@ class History(Repository, store.History):
                 if isinstance(own, bytes):
                     own = (repo.FILE, bytes.fromhex(self._put(ObjectType.BLOB, own)))
                 entries[name] = own
-            elif (not inside) != bool(folder):  # a document is gone; a folder of that name is another matter
+            elif inside if folder else is_named:  # a document is gone; a folder of that name is another matter
                 entries.pop(name, None)
         if not entries:
             return None
@@ -288,8 +288,8 @@ class History(Repository, store.History):
         place = f"{self._path}.new"
         shutil.rmtree(place, ignore_errors=True)
         lay_out(place, bare=self._bare, exclude=())
-        was: str | None = None  # the tree of the last one here, there, and its own id there
-        tree: str | None = None
+        was: str | None = None  # the tree of the last one here
+        tree: str | None = None  # and there
         head: str | None = None
 
         def taken(path: str, entry: Entry | None) -> Entry | None:
