@@ -41,8 +41,7 @@ from anima.site import Site, detected
 from anima.store import MACHINE, Documents, Logs, OpenFile
 from anima.store.folder import Folder
 from anima.store.outside import MAP, expanded, exported_file, exported_folder, private
-from anima.store.place import made_as
-from anima.store.private import GIT, Apart
+from anima.store.private import GIT, Apart, made_as
 
 FORMAT = 1  # of an export: its map, and its lines
 FORMATS = ("markdown", "jsonl", *DIALECTS)

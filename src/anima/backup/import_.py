@@ -36,7 +36,7 @@ from anima.site import Site, detected
 from anima.store import text_of
 from anima.store.folder import Folder
 from anima.store.outside import MAP, expanded, lines_in, open_file, private
-from anima.store.place import made_as
+from anima.store.private import made_as
 
 _BATCH, _BATCH_BYTES = 64, 16 * 2**20
 _MOST_MAP = 256 * 2**20

@@ -33,8 +33,7 @@ from anima.model import File, fold, is_address
 from anima.store import Note, Store, Swapping, Whole
 from anima.store.edits import Heads, without_text
 from anima.store.outside import Shelf, Snapshot, expanded, open_archive
-from anima.store.place import make_home_folder
-from anima.store.private import MACHINERY, REPOSITORIES, path_of_state
+from anima.store.private import MACHINERY, REPOSITORIES, make_home_folder, path_of_state
 from anima.store.whole import MAX_BYTES, FolderWhole, rewrite_staged
 from anima.text.phrases import loose
 

@@ -25,7 +25,8 @@ from anima.site import Named, Site, World, detected, first_agent, laid_out, rule
 from anima.store import Rules, Store
 from anima.store.folder import Folder
 from anima.store.overlay import Below, Layers, Overlay, OverlayDocuments, OverlayStore
-from anima.store.place import FolderStore, made_as, make_home_folder, mark_made, open_home_folder
+from anima.store.place import FolderStore
+from anima.store.private import made_as, make_home_folder, mark_made, open_home_folder
 
 if TYPE_CHECKING:
     from anima.store.rows import RowPlace

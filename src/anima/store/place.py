@@ -6,23 +6,21 @@ late or broken without hurting a document. Lives as long as its Home. Not here: 
 
 from __future__ import annotations
 
-import json
 import os
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from anima.config import FILE
-from anima.errors import BadInput, Damaged, HomeError, NoSuchDocument, Refused, refuse_newer
-from anima.ledger import FORMAT, Key, Ledger, Record
+from anima.errors import BadInput, Damaged, HomeError, NoSuchDocument
+from anima.ledger import Key, Ledger, Record
 from anima.ledger.views import CHANGED, Provenance
 from anima.model import DocPath
 from anima.store import TORN, Batch, Mend, Note, Rules, Written, never_whole
 from anima.store.batch import Batches
 from anima.store.edits import Heads, late_note, must_allow
-from anima.store.folder import Folder, is_restoring
+from anima.store.folder import Folder
 from anima.store.lock import PATIENCE
 from anima.store.logs import LineFolder
 from anima.store.private import BARE, GIT, Machine
@@ -368,60 +366,3 @@ def _matters(_change: object, path: str) -> bool:
     folder, _, name = path.rpartition("/")
     is_document = name.casefold().endswith(".md") and not name.startswith((".", "~", "#"))
     return is_document and {".anima", ".git"}.isdisjoint(folder.split("/"))
-
-
-# -- the folder of a home ---------------------------------------------------------------------------------------------------
-
-
-def open_home_folder(path: str | Path) -> Folder:
-    """The folder at a path, once a restore that a crash cut short is finished: before anybody reads, the home is old or
-    new. Raises NoSuchHome, or NewerFormat for a home that a newer anima wrote."""
-    folder = Folder(path)
-    try:
-        if is_restoring(folder):
-            machine = Machine(folder)
-            try:
-                with machine.lock.hold():
-                    pass  # taking the lock finishes it
-            except Refused:
-                pass  # which is what it tells us
-            finally:
-                machine.lock.close()
-                folder.close()
-            folder = Folder(folder.root)
-        # A ledger begins with the number of its format, and a newer version that brings a home up to date puts its own
-        # into `.anima/format`. A ledger without a number is damage, and whoever reads the ledger says so.
-        for file in (".anima/format", ".anima/ledger.jsonl"):
-            with suppress(ValueError, KeyError, TypeError, RecursionError):
-                refuse_newer(file, json.loads(folder.first_line(file))["format"], FORMAT)
-    except BaseException:
-        folder.close()
-        raise
-    return folder
-
-
-def make_home_folder(path: Path, *, for_owner: bool) -> None:
-    """Makes the folder if it is missing; with `for_owner`, for its owner alone. Raises Refused."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.mkdir(mode=0o700, exist_ok=True)
-        if for_owner:
-            path.chmod(0o700)
-    except FileExistsError:
-        raise Refused(f"{path}: there is a file of that name; a home is a folder") from None
-    except OSError as error:
-        raise Refused(f"{path}: the folder cannot be made ({os.strerror(error.errno or 0)})") from None
-
-
-def mark_made(folder: Folder, dialect: str) -> None:
-    """Says that we made this home, and in which dialect: its history may then stand in `.git`, where a person looks for
-    it, and it stays what it is when its configuration no longer says so."""
-    Machine(folder).put("made", f"{dialect}\n".encode())
-
-
-def made_as(folder: Folder) -> str:
-    """The dialect we made this home in; "" where we did not, or cannot tell."""
-    try:
-        return (Machine(folder).get("made") or b"").decode("utf-8", "replace").strip()
-    except Damaged:
-        return ""

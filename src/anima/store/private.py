@@ -21,9 +21,11 @@ import stat
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, suppress
 from functools import partial
+from pathlib import Path
 from typing import NamedTuple
 
-from anima.errors import BadInput, BadPath, Damaged, HomeBusy, Refused, printable
+from anima.errors import BadInput, BadPath, Damaged, HomeBusy, Refused, printable, refuse_newer
+from anima.ledger import FORMAT
 from anima.model import MAX_PATH, DocPath, File, fold
 from anima.store import MACHINE
 from anima.store.folder import RESTORED, Folder, as_damage, is_restoring
@@ -453,3 +455,60 @@ def is_passing(path: str) -> bool:
 def own_mode(path: str, mode: int) -> int:
     """The mode a file is restored with: its owner may read and write it, and nobody else write."""
     return 0o600 if path.startswith(f"{MACHINE}/") else 0o600 | (mode & 0o755)
+
+
+# -- the folder of a home ---------------------------------------------------------------------------------------------------
+
+
+def open_home_folder(path: str | Path) -> Folder:
+    """The folder at a path, once a restore that a crash cut short is finished: before anybody reads, the home is old or
+    new. Raises NoSuchHome, or NewerFormat for a home that a newer anima wrote."""
+    folder = Folder(path)
+    try:
+        if is_restoring(folder):
+            machine = Machine(folder)
+            try:
+                with machine.lock.hold():
+                    pass  # taking the lock finishes it
+            except Refused:
+                pass  # which is what it tells us
+            finally:
+                machine.lock.close()
+                folder.close()
+            folder = Folder(folder.root)
+        # A ledger begins with the number of its format, and a newer version that brings a home up to date puts its own
+        # into `.anima/format`. A ledger without a number is damage, and whoever reads the ledger says so.
+        for file in (".anima/format", ".anima/ledger.jsonl"):
+            with suppress(ValueError, KeyError, TypeError, RecursionError):
+                refuse_newer(file, json.loads(folder.first_line(file))["format"], FORMAT)
+    except BaseException:
+        folder.close()
+        raise
+    return folder
+
+
+def make_home_folder(path: Path, *, for_owner: bool) -> None:
+    """Makes the folder if it is missing; with `for_owner`, for its owner alone. Raises Refused."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.mkdir(mode=0o700, exist_ok=True)
+        if for_owner:
+            path.chmod(0o700)
+    except FileExistsError:
+        raise Refused(f"{path}: there is a file of that name; a home is a folder") from None
+    except OSError as error:
+        raise Refused(f"{path}: the folder cannot be made ({os.strerror(error.errno or 0)})") from None
+
+
+def mark_made(folder: Folder, dialect: str) -> None:
+    """Says that we made this home, and in which dialect: its history may then stand in `.git`, where a person looks for
+    it, and it stays what it is when its configuration no longer says so."""
+    Machine(folder).put("made", f"{dialect}\n".encode())
+
+
+def made_as(folder: Folder) -> str:
+    """The dialect we made this home in; "" where we did not, or cannot tell."""
+    try:
+        return (Machine(folder).get("made") or b"").decode("utf-8", "replace").strip()
+    except Damaged:
+        return ""

@@ -140,13 +140,8 @@ class Tenants:
 
     def add_token(self, name: str, about: Mapping[str, Any], digest: bytes) -> None:
         """Keeps a new credential: what it is, and the digest of its secret."""
-        given = {key: about[key] for key in _SHOWN.split(", ") if key != "made"}
-        sql = f"""
-            insert into anima.credential(tenant, digest, {", ".join(given)})
-            values(%(tenant)s, %(digest)s, {", ".join(f"%({key})s" for key in given)})
-        """
-        with self._owning() as db:
-            db.execute(sql, {**given, "tenant": self._number(db, name), "digest": digest})
+        with self._owning() as db, as_owner(db, self._number(db, name)):
+            db.execute(_ADD, {**about, "by": None, "digest": digest})
 
     def rotate_token(self, name: str, id: str, digest: bytes, *, grace: timedelta) -> None:
         """Gives a credential another secret. The one before works as long as `grace` says; browsers that came in with it
