@@ -491,17 +491,9 @@ class Lineage(Protocol):
 class Store(Protocol):
     """One home's canonical state; bound to one home, and one tenant, when it is opened."""
 
-    @property
-    def name(self) -> str:
-        """The store's name for people: a folder, or an address without a password."""
-
-    @property
-    def identity(self) -> str:
-        """What trust in this home is bound to."""
-
-    @property
-    def author(self) -> str:
-        """Who writes here, as a revision names them."""
+    name: str  # for people: a folder, or an address without a password
+    identity: str  # what trust in this home is bound to
+    author: str  # who writes here, as a revision names them
 
     @property
     def documents(self) -> Documents: ...

@@ -375,18 +375,11 @@ class MemoryStore:
     """One home in memory. Two of them over one Shelf are one home opened twice."""
 
     def __init__(self, shelf: Shelf, rules: Rules) -> None:
-        self._shelf, self.rules = shelf, rules
+        self._shelf, self.rules, self.author, self.identity = shelf, rules, rules.author, str(id(shelf))
+        self.name = f"memory:{self.identity}"
         self.documents, self.state = MemoryDocuments(shelf), MemoryState(shelf)
         self._ledger: Ledger | None = None
         self._provenance: Provenance | None = None
-
-    @property
-    def name(self) -> str:
-        return f"memory:{self.identity}"
-
-    @property
-    def identity(self) -> str:
-        return str(id(self._shelf))
 
     def logs(self, folder: str, *, suffix: str = ".jsonl", mend: Mend = never_whole) -> MemoryLogs:
         return MemoryLogs(self._shelf, folder, suffix, mend, self.rules.clock)
