@@ -270,9 +270,7 @@ class Versions(Holder):
             yield Left("history", str(error))
         if self._store.whole.has_foreign_git:
             yield "the .git here is not anima's; its history is not rewritten"
-        yield from (
-            Touched(place="history", where=name[:12], why="a revision that holds it") for name in reversed(held)
-        )
+        yield from (Touched(place="history", where=id[:12], why="a revision that holds it") for id in reversed(held))
 
     def forget(self, sought: Sought, found: Sequence[Touched]) -> Iterator[Left]:
         """Rewrites history, and deletes what was set aside of broken ones."""
