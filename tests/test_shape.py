@@ -30,8 +30,8 @@ CEILINGS = {
     "prompt": 1_700,
     "search": 4_110,
     "sessions": 4_760,
-    "store": 8_980,
-    "testing": 2_550,
+    "store": 8_650,
+    "testing": 2_520,
     "text": 3_400,
     "upkeep": 1_640,
     "web": 5_340,
@@ -57,11 +57,11 @@ def test_no_package_grows(package: str) -> None:
 
 
 def test_the_ceilings_together_are_no_higher_than_the_source_was() -> None:
-    assert WHOLE <= 58_080  # 52,000 is what it should be; rooms, stores and a channel came since
+    assert WHOLE <= 57_750  # 52,000 is what it should be; rooms, stores and a channel came since
 
 
 # What should be there and is not yet: lines, modules and the chain are larger than they should be, and may only fall.
-STILL = {"lines of Python": WHOLE, "lines of the spine": 23_470, "modules": 173, "longest chain of imports": 18}
+STILL = {"lines of Python": WHOLE, "lines of the spine": 23_140, "modules": 172, "longest chain of imports": 18}
 
 
 def test_every_other_figure_is_what_it_should_be() -> None:
