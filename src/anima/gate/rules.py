@@ -13,6 +13,7 @@ import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from functools import cache
 from typing import Any, Literal, NamedTuple
 
 from anima.config import FILE, PRESETS, GateConfig, Rule
@@ -33,6 +34,7 @@ from anima.model import (
     Verdict,
     fold,
 )
+from anima.text import read_table
 
 Flows = Mapping[str, Answer]
 MEMORY_FLOW = "no-write-after-web"
@@ -69,38 +71,18 @@ class Facts:
         self.is_log = row.kind == "daily" or (len(parts) > 3 and parts[0] == "users" and parts[2] == "memory")
         self.size = max(now.size, len(change.text))
         self.flows = {name: answer for name, answer in flows.items() if name in now.flows}  # active and switched on
-
-    @property
-    def is_import(self) -> bool:
-        return self.change.actor is Actor.IMPORTER and self.change.session is None
-
-    @property
-    def actor(self) -> Actor:
-        """Who writes, in the eyes of a rule: what comes through a session is an agent's, whatever it calls itself."""
-        return Actor.AGENT if self.change.actor is Actor.OWNER else self.change.actor
-
-    @property
-    def flow(self) -> Answer | None:
-        """What an active flow rule says of writing memory, if this is memory."""
-        return self.flows.get(MEMORY_FLOW) if self.file is Policy.MEMORY else None
-
-    @property
-    def can_be_noted(self) -> bool:
-        """Whether it can be written down elsewhere until the owner looks: memory that is only added to."""
-        size = len(self.change.added or self.change.text)
-        return self.file is Policy.MEMORY and self.change.is_addition and size <= NOTE_LIMIT
-
-    @property
-    def held_back(self) -> Answer:
-        return Answer.NOTE if self.can_be_noted else Answer.ASK
-
-    @property
-    def secrets(self) -> list[Finding]:
-        return [finding for finding in self.findings if is_secret(finding)]
-
-    @property
-    def dangers(self) -> list[Finding]:
-        return [finding for finding in self.findings if is_danger(finding) and not is_secret(finding)]
+        self.is_import = change.actor is Actor.IMPORTER and change.session is None
+        # Who writes, in the eyes of a rule: what comes through a session is an agent's, whatever it calls itself.
+        self.actor = Actor.AGENT if change.actor is Actor.OWNER else change.actor
+        # What an active flow rule says of writing memory, if this is memory.
+        self.flow = self.flows.get(MEMORY_FLOW) if self.file is Policy.MEMORY else None
+        # Whether it can be written down elsewhere until the owner looks: memory that is only added to.
+        is_small = len(change.added or change.text) <= NOTE_LIMIT
+        self.can_be_noted = self.file is Policy.MEMORY and change.is_addition and is_small
+        self.held_back = Answer.NOTE if self.can_be_noted else Answer.ASK
+        self.secrets = [finding for finding in findings if is_secret(finding)]
+        self.dangers = [finding for finding in findings if is_danger(finding) and not is_secret(finding)]
+        self.taint_words = f" (from {', '.join(sorted(self.taint))})" if self.taint else ""
 
     @property
     def takes_away(self) -> bool:
@@ -109,10 +91,6 @@ class Facts:
             return False
         emptied = self.change.kind is Kind.WRITE and not self.change.text.strip() and self.situation.exists
         return self.change.kind is Kind.DELETE or emptied
-
-    @property
-    def taint_words(self) -> str:
-        return f" (from {', '.join(sorted(self.taint))})" if self.taint else ""
 
 
 def key_of(path: DocPath) -> str:
@@ -143,8 +121,7 @@ def is_danger(finding: Finding) -> bool:
     return finding.severity >= Severity.DANGER
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FlowEvent:
+class FlowEvent(NamedTuple):
     """Something a session took in. What it reads of its home at start is a read that is not `by_tool`."""
 
     origin: Origin | None = None
@@ -152,23 +129,18 @@ class FlowEvent:
     by_tool: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Flow:
+class Flow(NamedTuple):
     """One flow rule: what it holds back, in which presets it is on by itself, and what makes it active."""
 
     action: str
-    on: frozenset[str]
+    on: tuple[str, ...]
     becomes_active: Callable[[FlowEvent], bool]
 
 
 FLOWS: dict[str, Flow] = {
-    MEMORY_FLOW: Flow(
-        action="memory", on=frozenset({"guarded", "strict"}), becomes_active=lambda event: event.origin in UNTRUSTED
-    ),
+    MEMORY_FLOW: Flow("memory", ("guarded", "strict"), lambda event: event.origin in UNTRUSTED),
     "ask-outbound-after-tools": Flow(
-        action="outbound",
-        on=frozenset(),
-        becomes_active=lambda event: event.by_tool and event.path is not None and key_of(event.path) == "tools.md",
+        "outbound", (), lambda event: event.by_tool and event.path is not None and key_of(event.path) == "tools.md"
     ),
 }
 
@@ -181,54 +153,17 @@ RATE_LIMIT = 600  # writes of one agent session in a minute
 APPROVAL_PLACES = frozenset({"terminal", "page"})  # where identity files can be approved
 CHANNEL = "channel"  # a button in the owner's own chat on a channel, which is enough for a call of a tool from outside
 
-RULES: dict[str, str] = {
-    "closed": "no verb writes this file: configuration, transcripts and machine state are not documents",
-    "not-markdown": "only .md files are written",
-    "no-target": "a move needs a place to go to",
-    "owner": "the owner writes what they like; findings are shown, not held against them",
-    "approved": "the owner approved it ({place})",
-    "unreviewed": "it says what nobody reviewed yet; it is the owner who keeps that or drops it",
-    "instruction": "it speaks like an order, so the owner looks at it before it becomes memory",
-    "read-only": "this session may not write (its access is {access})",
-    "layer": "this session belongs to another person and writes only under {layer}/",
-    "dreamer": "dreaming writes memory and nothing else",
-    "import": "an import is the owner's; what the scan found is recorded with it",
-    "open": "this home only records; nothing is held back",
-    "protected": "in this dialect no tool writes this file; the owner edits it directly",
-    "size": f"one write has at most {SIZE_LIMIT:,} bytes, and this one has {{size:,}}; write less at a time",
-    "rate": f"this session wrote {RATE_LIMIT} times within a minute; wait a minute and write again",
-    "secret": "it holds a secret ({kinds}), and memory keeps none; leave the secret out and write the rest",
-    "placeholder": "it holds the mark of a secret that was struck out ([REDACTED:…]); leave the mark out and write the rest",
-    "subagent": "a sub-agent does not write memory; it reports to the agent that called it",
-    "own-folder": "a sub-agent writes what it likes into its own folder, where its words are text from outside to all others",
-    "hidden-text": "it holds text that a reader does not see ({kinds})",
-    "special-token": "it holds marks that a model could take for the frame of a conversation ({kinds})",
-    "frame-marker": "it holds a border of the prompt's own ({kinds})",
-    "forgotten": "it holds something the owner had forgotten; only the owner brings it back",
-    "danger": "the scan found something dangerous in it ({kinds})",
-    "identity-file": "this file says who the agent is and whom it serves; the owner approves a change to it, at a "
-    "terminal or on the page",
-    "first-conversation": "who the agent is and whom it serves, from the first conversation, as one card; the owner "
-    "confirms it by typing the agent's name, at a terminal or on the page",
-    "ask-file": "a change to this file waits for the owner",
-    "bootstrap-done": "a ritual that is done may be taken away",
-    "memory-write": "every memory write waits for the owner{taint}",
-    "no-write-after-web": "the session has read text from outside{taint}, so what it writes to memory is not kept unseen",
-    "tainted": "untrusted text went into this{taint}, so it does not become memory unseen",
-    "scope": "outside a session with the owner alone, a memory write waits for the owner",
-    "log": "a day's log is only added to; what changes or takes away a line of it waits for the owner",
-    "clean-session": "a session with the owner alone that read nothing untrusted may write memory",
-    "dream": "dreaming may write memory from trusted lines",
-    "ask-outbound-after-tools": "the session has read TOOLS.md, which may name hosts and accounts; what it sends out "
-    "is not sent unseen",
-    "unseen": "this session may not see that document, so it is not told what became of this",
-    "default": "no rule speaks against it",
-}
-
 
 def said(answer: Answer, rule: str, **filled: object) -> Verdict:
     """The verdict of a built-in rule."""
-    return Verdict(answer=answer, rule=rule, reason=RULES[rule].format(**filled))
+    filled |= {"limit": SIZE_LIMIT, "rate": RATE_LIMIT}
+    return Verdict(answer=answer, rule=rule, reason=sentences()[rule].format(**filled))
+
+
+@cache
+def sentences() -> dict[str, str]:
+    """What the built-in rules say, by their names."""
+    return read_table("gate", "rules")
 
 
 def listed(names: Sequence[str]) -> str:

@@ -23,7 +23,7 @@ from anima.gate.scan.secrets import BORDER, CROWDED, Found, masked_spans, secret
 from anima.gate.scan.secrets import PLACEHOLDER as PLACEHOLDER
 from anima.gate.scan.secrets import find_secrets as find_secrets
 from anima.gate.scan.secrets import redact as redact
-from anima.gate.scan.sights import MOST, Origins, Sighting, compiled, findings, fold
+from anima.gate.scan.sights import MOST, Origins, Sighting, compiled, each_once, findings, fold
 from anima.model import Finding, Severity
 from anima.text import INVISIBLE, may_hide, name_of, visible
 
@@ -32,14 +32,17 @@ CARRIERS = 1000  # hidden texts that are read in turn, at most
 
 def scan_text(text: str) -> tuple[Finding, ...]:
     """Everything the scan sees in a text, sorted by where it starts."""
-    return findings(text, (*_plain(text), *_carried(text)))
+    tokens = each_once(text)
+    return findings(text, (*_plain(text, tokens), *_carried(text, tokens)))
 
 
-def _plain(text: str) -> Iterator[Sighting]:
+def _plain(text: str, tokens: str) -> Iterator[Sighting]:
     """What the text says as it stands."""
     folded = fold(text)
     origins = Origins(text, folded)
-    found = list(secrets.spans(text))
+    # Only hidden characters can make two words one.
+    words = frozenset(compiled(orders.WORDS).findall(folded if may_hide(text) else fold(tokens)))
+    found = list(masked_spans(text, secrets_in(text, (), tokens)))
     # With its secrets blanked, because what other findings show must not give them away; of the same length, so that
     # places stay the same.
     pieces, at = list[str](), 0
@@ -51,27 +54,29 @@ def _plain(text: str) -> Iterator[Sighting]:
     yield from secrets.placeholders(text)
     yield from orders.comments(text, safe)
     yield from orders.marks(safe, folded, origins)
-    yield from orders.instructions(safe, folded, origins)
+    yield from orders.instructions(safe, folded, origins, words)
 
 
-def _carried(text: str) -> Iterator[Sighting]:
+def _carried(text: str, tokens: str) -> Iterator[Sighting]:
     """What the text carries out of sight, and what that says in turn."""
     if may_hide(text):
         found = hidden.messages(text)
         yield from _hidden(text, found)
-        decoded = [spot for spot in found if spot.decoded]
-        for spot in decoded[:CARRIERS]:
+        decoded = [(spot, spot.decoded) for spot in found if spot.decoded]
+        for spot, said in decoded[:CARRIERS]:
             inside = f"hidden {hidden.NAMES[spot.kind]}"
-            yield from (span.moved(spot.start, spot.end, inside=inside) for span in _plain(spot.decoded or ""))
-        yield from (_unread(spot.start, spot.end) for spot in decoded[CARRIERS : CARRIERS + 1])
-    for blob in hidden.blobs(text):
+            yield from (span.moved(spot.start, spot.end, inside=inside) for span in _plain(said, each_once(said)))
+        yield from (_unread(spot.start, spot.end) for spot, _ in decoded[CARRIERS : CARRIERS + 1])
+    for blob in hidden.blobs(text, tokens):
         if blob.kind == hidden.UNREAD:
             yield _unread(blob.start, blob.end)
             continue
         message = f"text in {blob.kind}" if blob.whole else f"text in {blob.kind}; only its first part was decoded"
         shown = visible(redact(blob.text[:2000])[0])
         yield Sighting(blob.start, blob.end, blob.kind, Severity.NOTE, shown, message)
-        yield from (span.moved(blob.start, blob.end, inside=blob.kind) for span in _plain(blob.text))
+        yield from (
+            span.moved(blob.start, blob.end, inside=blob.kind) for span in _plain(blob.text, each_once(blob.text))
+        )
 
 
 def _unread(start: int, end: int) -> Sighting:
@@ -90,16 +95,15 @@ def find_hidden(text: str) -> tuple[Finding, ...]:
 def _hidden(text: str, found: Iterable[hidden.Spot]) -> Iterator[Sighting]:
     """The spots as the scan shows them. Only as many as can be listed are shown in full."""
     for number, spot in enumerate(found):
-        shown = _shown(text, spot) if number < MOST else name_of(text[spot.start])
+        piece = text[spot.start : min(spot.end, spot.start + 2000)]
+        shown = name_of(text[spot.start])
+        if number < MOST and spot.kind != hidden.BIDI:
+            shown = visible(redact((spot.decoded or piece)[:2000])[0])
+        elif number < MOST:
+            stored = redact(INVISIBLE.sub("", piece))[0]
+            is_turned = compiled(hidden.OVERRIDE).search(piece)
+            shown = visible(f"{stored} (displayed as: {stored[::-1]})" if is_turned else stored)
         yield Sighting(spot.start, spot.end, spot.kind, spot.severity, shown, _message(text, spot))
-
-
-def _shown(text: str, spot: hidden.Spot) -> str:
-    piece = text[spot.start : min(spot.end, spot.start + 2000)]
-    if spot.kind != hidden.BIDI:
-        return visible(redact((spot.decoded or piece)[:2000])[0])
-    stored = redact(INVISIBLE.sub("", piece))[0]
-    return visible(f"{stored} (displayed as: {stored[::-1]})" if compiled(hidden.OVERRIDE).search(piece) else stored)
 
 
 def _message(text: str, spot: hidden.Spot) -> str:

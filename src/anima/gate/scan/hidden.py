@@ -18,13 +18,15 @@ from functools import cache
 from itertools import permutations, zip_longest
 from typing import NamedTuple
 
-from anima.gate.scan.sights import compiled
+from anima.gate.scan.sights import compiled, places
 from anima.model import Severity
 from anima.text import INVISIBLE, INVISIBLES, may_hide, name_of, visible
 
 BLOB = 65_536  # characters of one blob that are decoded, at most
 TOTAL = 262_144  # characters of all blobs of one text
 _BLOBS = 1000  # of one text
+_LEAST = 16  # characters of a token that can be a blob
+_MANY = 24  # tokens with blobs in them, from which on the text is searched as a whole
 UNREAD = "unread"
 _PROBE = 256  # what does not begin with words is not decoded further
 
@@ -49,13 +51,17 @@ class Blob(NamedTuple):
     whole: bool
 
 
-def blobs(text: str) -> Iterator[Blob]:
-    """The blobs of a text that hold words. One of the kind "unread" says that there was too much to decode."""
-    left, count, words = TOTAL, 0, " ".join(compiled(r"\S{16,}+").findall(text))
-    for kind, pattern, decode, sign in _CARRIERS:
+def blobs(text: str, tokens: str) -> Iterator[Blob]:
+    """The blobs of a text that hold words. One of the kind "unread" says that there was too much to decode.
+
+    `tokens` are what stands between the blanks of the text, each once.
+    """
+    left, count = TOTAL, 0
+    long = [token for token in tokens.split("\n") if len(token) >= _LEAST]
+    for kind, pattern, decode in _CARRIERS:
         # Most texts have no word that is long enough for a carrier.
-        worth = " " in text if sign == " " else sign in words and compiled(pattern).search(words) is not None
-        for found in compiled(pattern).finditer(text) if worth else ():
+        inside = _begun_in(long, compiled(pattern), text) if long else ()
+        for found in compiled(pattern).finditer(text) if pattern is _SPACED_HEX else inside:
             if left <= 0 or count >= _BLOBS:
                 yield Blob(*found.span(), UNREAD, "", False)
                 return
@@ -65,6 +71,24 @@ def blobs(text: str) -> Iterator[Blob]:
                 continue
             left, count = left - len(piece), count + 1
             yield Blob(*found.span(), kind, decode(piece) or "", len(piece) == len(found[0]))
+
+
+def _begun_in(tokens: list[str], pattern: re.Pattern[str], text: str) -> Iterator[re.Match[str]]:
+    """The matches of a pattern in a text. Each begins in one of the tokens, and there in the token by itself as well."""
+    begun = {token: [found.start() for found in pattern.finditer(token)] for token in tokens if pattern.search(token)}
+    if len(begun) > _MANY:
+        yield from pattern.finditer(text)
+        return
+    at = 0
+    for start in sorted(
+        place + first
+        for token, firsts in begun.items()
+        for place in places(text, token, len(token))
+        for first in firsts
+    ):
+        if start >= at and (found := pattern.match(text, start)):
+            yield found
+            at = found.end()
 
 
 def from_tags(run: str) -> str | None:
@@ -187,14 +211,14 @@ def readable(text: str) -> bool:
     return script >= 0.9 * len(text) and letters >= 0.6 * len(text)
 
 
-_CARRIERS: tuple[tuple[str, str, Callable[[str], str | None], str], ...] = (
-    ("base64", _BASE64, from_base64, ""),
-    ("hex", _HEX, from_hex, ""),
-    ("hex", _BACKSLASH_HEX, from_hex, "\\x"),
-    ("hex", _SPACED_HEX, from_hex, " "),
-    ("escapes", _PERCENT, from_escapes, "%"),
-    ("escapes", _BACKSLASH_U, from_escapes, "\\u"),
-    ("escapes", _ENTITIES, from_escapes, "&#"),
+_CARRIERS: tuple[tuple[str, str, Callable[[str], str | None]], ...] = (
+    ("base64", _BASE64, from_base64),
+    ("hex", _HEX, from_hex),
+    ("hex", _BACKSLASH_HEX, from_hex),
+    ("hex", _SPACED_HEX, from_hex),
+    ("escapes", _PERCENT, from_escapes),
+    ("escapes", _BACKSLASH_U, from_escapes),
+    ("escapes", _ENTITIES, from_escapes),
 )
 
 
@@ -209,7 +233,7 @@ NAMES = {
     OTHER: "invisible characters",
 }
 
-ZWSP, ZWNJ, ZWJ, LRM, RLM, ALM, BOM = "\u200b", "\u200c", "\u200d", "\u200e", "\u200f", "\u061c", "\ufeff"
+ZWNJ, ZWJ, LRM, RLM, ALM, BOM = "\u200c", "\u200d", "\u200e", "\u200f", "\u061c", "\ufeff"
 TEXT_STYLE, EMOJI_STYLE = "\ufe0e", "\ufe0f"
 SOFT_HYPHEN = "\u00ad"
 _BLACK_FLAG = "\U0001f3f4"
@@ -223,9 +247,14 @@ _JOINING_LETTERS = (
 _JOINING = f"[{_JOINING_LETTERS}]"
 # Scripts written without spaces, where a zero-width space marks a word border.
 _UNSPACED = "[\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u1950-\u19ff\u1a20-\u1aaf\ua9e0-\uaa7f\u3040-\u30ff\u3400-\u9fff]"
-_IDEOGRAPH = "[\u2e80-\u2fd5\u3005-\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]"
-_MONGOLIAN = "[\u1800-\u180f\u1820-\u18aa]"
 _JAMO = "[\u1100-\u11ff\u3131-\u318e\ua960-\ua97c\uac00-\ud7fb\uffa0-\uffdc]"
+# Behind an ideograph, a Mongolian letter or what has variants a selector belongs; around Hangul, its fillers.
+_BY_NEIGHBOURS = (
+    f"\u200b(?:(?<={_UNSPACED}.)|(?={_UNSPACED}))|[\u115f\u1160\u3164\uffa0](?:(?<={_JAMO}.)|(?={_JAMO}))"
+    "|[\U000e0100-\U000e011f](?<=[\u2e80-\u2fd5\u3005-\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff].)"
+    "|[\u180b-\u180f](?<=[\u1800-\u180f\u1820-\u18aa].)"
+    "|[\ufe00-\ufe02](?<=[0、。，．！：；？\u1000-\u109f\ua840-\ua877\uaa60-\uaa7f\u3400-\u9fff\uf900-\ufaff].)"
+)
 _EMOJI_SIGNS = (
     "\u00a9\u00ae\u203c\u2049\u2122\u2139\u2194-\u21aa\u231a-\u23ff\u24c2\u25aa-\u27bf\u2934\u2935\u2b05-\u2b55"
     "\u3030\u303d\u3297\u3299\U0001f000-\U0001faff"
@@ -251,7 +280,6 @@ _JOINER_PER_LETTER = f"(?:[{_JOINING_LETTERS}]{{1,2}}[\u200c\u200d]{{1,3}}){{8,}
 _SELECTOR_PER_LETTER = f"(?:[^\\s{_ALL}][{INVISIBLES[SELECTORS]}]){{8,}}"
 _RARE_SELECTOR = "[\ufe00-\ufe0e\U000e0100-\U000e01ef]"
 _MARKS = "[\u061c\u200e\u200f]"
-_TAKES_VARIANT = "[0、。，．！：；？\u1000-\u109f\ua840-\ua877\uaa60-\uaa7f\u3400-\u9fff\uf900-\ufaff]"
 _OF_KIND = {kind: f"[{chars}]+" for kind, chars in INVISIBLES.items()}
 _TAME = str.maketrans("<>[]⟨⟩", "‹›⟦⟧‹›")  # decoded text becomes no markup where it is shown
 _NEAR = 2  # visible characters between two hidden ones of one cluster
@@ -334,7 +362,12 @@ def _strange_runs(text: str) -> Iterator[Spot]:
             kind = _kind_of(text[start])
             same = compiled(_OF_KIND[kind]).match(text, start, end) if end - start > 1 else None
             stop = same.end() if same else end
-            yield Spot(start, stop, kind, _severity(kind, text[start:stop]))
+            found = text[start:stop]
+            is_strange = kind == SELECTORS and found not in (TEXT_STYLE, EMOJI_STYLE)
+            is_strong = kind == CONTROL and compiled(_STRONG_CONTROL).match(found)
+            is_danger = kind in (TAGS, BIDI) or len(found) > 1 or is_strange or is_strong
+            is_break = kind == OTHER and _LINE_BREAKS.issuperset(found)
+            yield Spot(start, stop, kind, Severity.DANGER if is_danger and not is_break else Severity.WARN)
             start = stop
 
 
@@ -343,52 +376,28 @@ def _kind_of(char: str) -> str:
     return next(kind for kind, pattern in _OF_KIND.items() if compiled(pattern).match(char))
 
 
-def _severity(kind: str, run: str) -> Severity:
-    if kind == OTHER and _LINE_BREAKS.issuperset(run):
-        return Severity.WARN
-    is_strange = kind == SELECTORS and run not in (TEXT_STYLE, EMOJI_STYLE)
-    is_strong = kind == CONTROL and compiled(_STRONG_CONTROL).match(run)
-    return Severity.DANGER if kind in (TAGS, BIDI) or len(run) > 1 or is_strange or is_strong else Severity.WARN
-
-
 def _belongs(text: str, at: int, right_to_left: _RightToLeft) -> bool:
     """Whether the neighbours explain the hidden character at this place."""
     char, before, after = text[at], text[at - 1 : at], text[at + 1 : at + 2]
     if char in (EMOJI_STYLE, TEXT_STYLE):
         return bool(before) and (before in "0123456789#*\u2139" or unicodedata.category(before)[0] in "SP")
     if char in (ZWJ, ZWNJ):
-        return _joins(text, at, char, before, after)
+        if before == ZWNJ == char:  # typed twice, as Persian keyboards make easy
+            before = text[at - 2 : at - 1]
+        emoji_before = compiled(_EMOJI).match(before) or before == EMOJI_STYLE or before == "\U000e007f"
+        joins = compiled(_JOINING).match(before) or compiled(_JOINING).match(after)
+        return bool(joins or (char == ZWJ and emoji_before and compiled(_EMOJI).match(after)))
     if char in (LRM, RLM, ALM):
         return right_to_left.near(at) and len(compiled(_MARKS).findall(text[max(at - 2, 0) : at + 3])) <= 2
     if char == BOM:
         return at == 0
-    if char == ZWSP:
-        return bool(compiled(_UNSPACED).match(before) or compiled(_UNSPACED).match(after))
     if char == SOFT_HYPHEN:
         return before.isalpha() and after.isalpha()
-    return _rare(char, before, after)
-
-
-def _joins(text: str, at: int, char: str, before: str, after: str) -> bool:
-    if before == ZWNJ == char:  # typed twice, as Persian keyboards make easy
-        before = text[at - 2 : at - 1]
-    if compiled(_JOINING).match(before) or compiled(_JOINING).match(after):
+    if char == "\u034f":
+        return bool(before) and unicodedata.category(before) in ("Mn", "Lo")
+    if char in "\ufe00\ufe01\ufe02" and before and unicodedata.category(before) == "Sm":
         return True
-    emoji_before = compiled(_EMOJI).match(before) or before == EMOJI_STYLE or before == "\U000e007f"
-    return char == ZWJ and bool(emoji_before and compiled(_EMOJI).match(after))
-
-
-def _rare(char: str, before: str, after: str) -> bool:
-    code = ord(char)
-    if 0xFE00 <= code <= 0xFE02:
-        return bool(compiled(_TAKES_VARIANT).match(before)) or (before != "" and unicodedata.category(before) == "Sm")
-    if 0xE0100 <= code <= 0xE011F:
-        return bool(compiled(_IDEOGRAPH).match(before))
-    if 0x180B <= code <= 0x180F:
-        return bool(compiled(_MONGOLIAN).match(before))
-    if char in "\u115f\u1160\u3164\uffa0":
-        return bool(compiled(_JAMO).match(before) or compiled(_JAMO).match(after))
-    return char == "\u034f" and bool(before) and unicodedata.category(before) in ("Mn", "Lo")
+    return compiled(_BY_NEIGHBOURS).match(text, at) is not None
 
 
 class _RightToLeft:

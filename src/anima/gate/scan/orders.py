@@ -11,49 +11,26 @@ from __future__ import annotations
 import re
 import unicodedata
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator
-from functools import cache, partial
+from collections.abc import Callable, Iterator
+from functools import cache
 from itertools import zip_longest
 from typing import NamedTuple
 
-from anima.gate.scan.sights import Origins, Sighting, compiled, fold
+from anima.gate.scan.sights import Origins, Sighting, compiled, fold, on_lines, places, rare
 from anima.model import Severity
-from anima.text import read_table, visible
+from anima.text import one_line, read_table, visible
 from anima.text.markdown import heading_of
 
 # The tags in which a prompt frames what it loads. Content that opens or closes one could step out of its frame.
 FRAME_NAMES = tuple("memory memory_context agents_context loaded_context domain_knowledge_context".split())
 _NAMES = "|".join(sorted((name.replace("_", "[-_ ]?") for name in FRAME_NAMES), key=len, reverse=True))
-_FRAME = (
-    rf"<\s{{0,20}}+(?:/\s{{0,20}}+(?:{_NAMES})(?![\w.-])(?:[^<>]{{0,400}}+>)?"
-    rf"|(?:{_NAMES})(?:\s[^<>]{{0,400}}+|\s{{0,20}}+/?)>)"
-)
 _IN_CODE = r"(?:#\s{0,4}include\s{0,4}|\w)$"
-
-_TOKEN = (
-    r"<\|[\w▁/.-]{2,40}+\|>|<\s?\|\s?(?:im_start|im_end|endoftext|system|user|assistant|eot_id)\s?\|\s?>"
-    r"|\[/?inst\]|<</?sys>>|\[/?system_prompt\]|\[/?(?:available_tools|tool_calls|tool_results)\]"
-    r"|</?(?:start_of_turn|end_of_turn|bos|eos|system|system-reminder|system_prompt|function_calls|function_results"
-    r"|tool_response|tool_results?|antml:[a-z_]{1,30})(?:\s[^<>]{0,200}+)?>"
-)
-
-_SPEAKERS = {
-    "human": "human|user|instruction|usuario|utilisateur|benutzer|nutzer|utente|пользователь|用户|ユーザー|ユーザ",
-    "model": "assistant|ai|chatbot|response|asistente|assistente|assistent|ассистент|助手|アシスタント",
-    "system": "system|developer|sistema|systeme|система|系统|システム",
-}
 _ORDERS = (
     r"[^\n]{0,80}?\b(?:you are|you must|you will|you may|you now|ignore|disregard|override|the user has|the owner has"
     r"|new instruction|maintenance mode|safety)"
 )
 _TURNS_APART = 4000  # characters within which two turns are one staged conversation
-
-_HIDDEN_STYLE = (
-    r"<[a-z][a-z0-9]{0,15}\s[^<>]{0,200}?(?:display\s?:\s?none|visibility\s?:\s?hidden|font-size\s?:\s?0"
-    r"|opacity\s?:\s?0(?![.\d])|\shidden(?=[\s>/=]))[^<>]{0,200}+>"
-)
-_IMAGE_WITH_SLOT = r"!\[[^\]\n]{0,200}+\]\([^)\s]{4,300}?[{<$][a-z_]{3,40}[}>]?"
-_MARKDOWN_COMMENT = r"(?m)^[ ]{0,3}\[(?://|comment|#|_)\]:[ ]?(?:#|<>)[ ]?[\"'(](?P<text>[^\n]{0,2000})"
+_MARKDOWN_COMMENT = r"[ ]{0,3}\[(?://|comment|#|_)\]:[ ]?(?:#|<>)[ ]?[\"'(](?P<text>[^\n]{0,2000})"
 _SECTION_MARK = r"<!--\s*(?:private|share\s*:\s*[a-z]+(?:\s*,\s*[a-z]+)*)\s*-->"
 
 
@@ -69,25 +46,27 @@ def comments(text: str, safe: str) -> Iterator[Sighting]:
             yield Sighting(start, end, "html-comment", Severity.NOTE, visible(inner), "a comment that is not displayed")
         start = text.find("<!--", end) if close >= 0 else -1
     if "]:" in text:
-        for found in compiled(_MARKDOWN_COMMENT).finditer(text):
+        for found in on_lines(_MARKDOWN_COMMENT, text):
             shown = visible(safe[found.start("text") : found.end("text")].rstrip("\"')"))
             yield Sighting(*found.span(), "markdown-comment", Severity.NOTE, shown, "a comment that is not displayed")
 
 
-_MARKS: tuple[tuple[str, str, Severity, str], ...] = (
-    (_FRAME, "frame-marker", Severity.DANGER, "a tag that frames memory in a prompt"),
-    (_TOKEN, "special-token", Severity.DANGER, "a token of a model's own format"),
-    (_HIDDEN_STYLE, "hidden-html", Severity.WARN, "an element that is styled away"),
-    (_IMAGE_WITH_SLOT, "instruction", Severity.WARN, "an image whose address carries data away"),
-)
+@cache
+def _marks() -> list[tuple[str, str, Severity, str]]:
+    """Pattern, kind, severity and message of each."""
+    rows = read_table("gate/scan", "marks")["marks"]
+    patterns = (one_line(row["pattern"]).replace("FRAMES", _NAMES) for row in rows)
+    return [
+        (each, row["kind"], Severity[row["severity"]], row["message"]) for each, row in zip(patterns, rows, strict=True)
+    ]
 
 
 def marks(text: str, folded: str, origins: Origins) -> Iterator[Sighting]:
     """Frame markers, special tokens, staged turns, elements styled away. `text` is only shown; `folded` is searched."""
-    for pattern, kind, severity, message in _MARKS if "<" in folded or "[" in folded else ():
+    for pattern, kind, severity, message in _marks() if "<" in folded or "[" in folded else ():
         for found in compiled(pattern).finditer(folded):
             start, end = origins.span(*found.span())
-            shown_to = end + 200 if pattern is _HIDDEN_STYLE else end  # what is styled away stands behind the tag
+            shown_to = end + 200 if kind == "hidden-html" else end  # what is styled away stands behind the tag
             # C++ has a header of that name, and a type parameter can have it: `#include <memory>`, `Promise<Memory>`.
             before = folded[max(0, found.start() - 16) : found.start()]
             if found[0] != "<memory>" or not compiled(_IN_CODE).search(before):
@@ -96,9 +75,10 @@ def marks(text: str, folded: str, origins: Origins) -> Iterator[Sighting]:
 
 
 @cache
-def _labels() -> re.Pattern[str]:
-    roles = "|".join(f"(?P<{role}>{fold(names)})" for role, names in _SPEAKERS.items())
-    return re.compile(rf"(?<![^\n])[ \t]{{0,3}}(?:#{{1,6}} ?|\*\*)?(?:{roles})(?:\*\*)?[ ]?:(?:\*\*)?")
+def _label() -> str:
+    speakers: dict[str, str] = read_table("gate/scan", "marks")["turns"]
+    roles = "|".join(f"(?P<{role}>{fold(names)})" for role, names in speakers.items())
+    return rf"[ \t]{{0,3}}(?:#{{1,6}} ?|\*\*)?(?:{roles})(?:\*\*)?[ ]?:(?:\*\*)?"
 
 
 _A_NAME = r"[ \t]{0,4}(?:[A-ZÀ-Þ][\w'-]{0,24}+[ \t]?){1,3}(?:\n|$)"  # "Human: Luis" says who the human is
@@ -107,7 +87,7 @@ _A_NAME = r"[ \t]{0,4}(?:[A-ZÀ-Þ][\w'-]{0,24}+[ \t]?){1,3}(?:\n|$)"  # "Human:
 def _turns(text: str, folded: str, origins: Origins) -> Iterator[Sighting]:
     """Lines that stage a conversation: a person's and the model's turn set off by blank lines, or a system's orders."""
     previous: re.Match[str] | None = None
-    for label in _labels().finditer(folded) if ":" in folded else ():
+    for label in on_lines(_label(), folded) if ":" in folded else ():
         before = folded[max(0, label.start() - 80) : label.start()]
         before = before.replace("\r", "").replace("\t", "").replace(" ", "")
         if before and not before.endswith("\n\n"):
@@ -126,8 +106,6 @@ def _turns(text: str, folded: str, origins: Origins) -> Iterator[Sighting]:
 
 # -- commands ---------------------------------------------------------------------------------------------------------------
 
-KIND = "instruction"
-
 # Words and separators share no character, so there is one way to read a gap and nothing to backtrack over.
 _SEPARATOR, _WORD = r"[\W_]{1,6}", r"[^\W_]{1,24}"
 _IN_SENTENCE = r"(?:[^\w.!?\n]|_|[.](?=\w)|\n(?=[^\n])){1,6}"
@@ -138,12 +116,12 @@ _GAPS = {
 }
 _SQUEEZED_GAPS = {" ... ": "[^\n]{0,50}?", " .. ": "[^\n]{0,25}?", " >> ": "[^\n.]{0,50}?"}
 _FEW = "[^\n]{0,16}?"
-
 _WINDOW = 100  # characters before a word in which the phrase may begin
-
-_WORDS = r"[^\W_]+"
+WORDS = r"[^\W_]+"
 _SPACED = r"(?<![^\W_])(?:[^\W\d_][\W_]{1,2}){5,}[^\W\d_](?![^\W_])"
-_SPACED_TOO = _SPACED.replace("{5,}", "{2,}")
+_LONG = 200_000  # characters from which on it pays to compile a pattern for the words of one text
+_BLANKED = bytes(code if chr(code).isalnum() and code < 128 else 32 for code in range(256))
+_SKELETON = bytes(code if code == 32 or not chr(code).isalpha() else ord("a") for code in _BLANKED)
 _LEET = str.maketrans("0134578", "oieastb")
 _ROT13 = str.maketrans("abcdefghijklmnopqrstuvwxyz", "nopqrstuvwxyzabcdefghijklm")
 _ROTATED = frozenset({"vtaber", "qvfertneq", "vafgehpgvbaf", "cerivbhf", "flfgrz", "bireevqr"})
@@ -163,20 +141,19 @@ class _View(NamedTuple):
     """Another way to read the folded text. `back` gives the folded place of a place in the view."""
 
     text: str
+    words: frozenset[str] | None  # None where letters stand so close that words cannot be told apart
     back: Callable[[int, int], tuple[int, int]] = lambda start, end: (start, end)
-    squeezed: bool = False  # letters stand so close that words cannot be told apart
 
 
-def instructions(text: str, folded: str, origins: Origins) -> Iterator[Sighting]:
-    """Where the text commands. Overlapping sights are one. `text` is only shown; `folded` is searched."""
+def instructions(text: str, folded: str, origins: Origins, words: frozenset[str]) -> Iterator[Sighting]:
+    """Where the text commands. Overlapping sights are one. `text` is only shown; `folded`, of these words, is searched."""
     taken: list[tuple[int, int]] = []
-    words: set[str] = set()  # filled by the first view, which decides whether the others are worth reading
     for view in _views(folded, words):
-        for start, end, reason in sorted(_matches(view, words)):
+        for start, end, reason in sorted(_matches(view)):
             first, last = origins.span(*view.back(start, end))
             if not _overlaps(taken, first, last):
                 shown = _shown(text[first:last], view.text[start:end])
-                yield Sighting(first, last, KIND, Severity.WARN, shown, reason)
+                yield Sighting(first, last, "instruction", Severity.WARN, shown, reason)
 
 
 def _shown(piece: str, read: str) -> str:
@@ -197,59 +174,67 @@ def _overlaps(taken: list[tuple[int, int]], start: int, end: int) -> bool:
     return before or after
 
 
-def _views(folded: str, words: set[str]) -> Iterator[_View]:
-    yield _View(folded)
-    if any(word.translate(_LEET) in _long_words() for word in words if not word.isalpha()):
-        yield _View(folded.translate(_LEET))
-    if not words.isdisjoint(_ROTATED):
-        yield _View(folded.translate(_ROT13))
-    if not words.isdisjoint(_BACKWARDS):
-        size = len(folded)
-        yield _View(folded[::-1], lambda start, end: (size - end, size - start))
-    if compiled(_SPACED).search(folded):
-        yield _joined(folded)
+def _views(folded: str, words: frozenset[str]) -> Iterator[_View]:
+    yield _View(folded, words)
+    seen = set(words)
+    digits = "\n".join(word for word in words if not word.isalpha())
+    for letters, signs in ((_LEET, _long_words()), (_ROT13, _ROTATED)):
+        if not signs.isdisjoint(digits.translate(_LEET).split("\n") if letters is _LEET else seen):
+            # All these letters are ASCII, which is the same in bytes.
+            raw = folded.encode("utf-8", "surrogatepass").translate(bytes(letters.get(n, n) for n in range(256)))
+            read = frozenset(word.translate(letters) for word in words)
+            seen |= read
+            yield _View(raw.decode("utf-8", "surrogatepass"), read)
+    if not seen.isdisjoint(_BACKWARDS):
+        size, backwards = len(folded), frozenset(word[::-1] for word in words)
+        yield _View(folded[::-1], backwards, lambda start, end: (size - end, size - start))
+    if runs := _spaced(folded):
+        yield _joined(folded, runs)
 
 
-class _Piece(NamedTuple):
-    start: int  # in the view
-    place: int  # in the folded text
-    end: int
-    joined: bool
+def _spaced(folded: str) -> list[tuple[int, int]]:
+    """Where letters stand alone, three or more in a row; nothing where they are never six, which is a word spaced out."""
+    if any(char.isalnum() for char in rare(folded)):
+        is_spaced = compiled(_SPACED).search(folded) is not None
+        return [run.span() for run in compiled(_SPACED.replace("{5,}", "{2,}")).finditer(folded)] if is_spaced else []
+    # The same in fewer signs, of which it can be told where to look.
+    plain = b" %s " % folded.encode("ascii", "replace").translate(_SKELETON)
+    is_spaced = re.search(rb" a (?: ?a ){4,} ?a(?= )", plain) is not None
+    return [(run.start(), run.end() - 1) for run in re.finditer(rb" a (?: ?a )+ ?a(?= )", plain)] if is_spaced else []
 
 
-def _joined(folded: str) -> _View:
+def _joined(folded: str, runs: list[tuple[int, int]]) -> _View:
     """The neighbourhoods of spaced-out words, with those words pulled together."""
     texts: list[str] = []
-    pieces: list[_Piece] = []
+    starts: list[int] = []  # of the pieces in the view,
+    pieces: list[tuple[int, int, bool]] = []  # and their places in the folded text
     size = at = 0
-    runs = list(compiled(_SPACED_TOO).finditer(folded))  # next to a long one, short ones count as well
-    for run, following in zip_longest(runs, runs[1:]):
-        stop = min(run.end() + _WINDOW, following.start() if following else len(folded))
-        begin = max(at, run.start() - _WINDOW)
-        for place, end, joined in ((begin, run.start(), False), (*run.span(), True), (run.end(), stop, False)):
-            text = "".join(compiled(_WORDS).findall(folded, place, end)) if joined else folded[place:end]
-            pieces.append(_Piece(size, place, end, joined))
-            texts.append(text)
-            size += len(text)
+    for (first, last), following in zip_longest(runs, runs[1:]):
+        stop = min(last + _WINDOW, following[0] if following else len(folded))
+        begin = max(at, first - _WINDOW)
+        for place, end, joined in ((begin, first, False), (first, last, True), (last, stop, False)):
+            texts.append("".join(compiled(WORDS).findall(folded, place, end)) if joined else folded[place:end])
+            pieces.append((place, end, joined))
+            starts.append(size)
+            size += len(texts[-1])
         at = stop
-    return _View("".join(texts), partial(_unjoined, pieces), squeezed=True)
+
+    def back(start: int, end: int) -> tuple[int, int]:
+        (one, two) = (bisect_right(starts, place) - 1 for place in (start, end - 1))
+        (first, _, is_word), (last, stop, ends_word) = pieces[one], pieces[two]
+        # Inside a pulled-together word the exact letter is not worth knowing.
+        return first if is_word else first + start - starts[one], stop if ends_word else last + end - starts[two]
+
+    return _View("".join(texts), None, back)
 
 
-def _unjoined(pieces: list[_Piece], start: int, end: int) -> tuple[int, int]:
-    first = pieces[bisect_right(pieces, start, key=lambda piece: piece.start) - 1]
-    last = pieces[bisect_right(pieces, end - 1, key=lambda piece: piece.start) - 1]
-    # Inside a pulled-together word the exact letter is not worth knowing.
-    begin = first.place if first.joined else first.place + start - first.start
-    return begin, last.end if last.joined else last.place + end - last.start
-
-
-def _matches(view: _View, words: set[str]) -> Iterator[tuple[int, int, str]]:
+def _matches(view: _View) -> Iterator[tuple[int, int, str]]:
     """Every phrase of the book in one reading of the view."""
-    text, book = view.text, _book()
-    for word, at in _everywhere(text, book) if view.squeezed else _words_of(text, book, words):
-        for phrase in book[word]:
-            found = _compiled(phrase.follows, view.squeezed).match(text, at + len(word))
-            before = _before(phrase.before, view.squeezed) if found else None
+    text, squeezed = view.text, view.words is None
+    for word, at, phrases in _everywhere(text, _book()) if view.words is None else _in_words(text, view.words):
+        for phrase in phrases:
+            found = _compiled(phrase.follows, squeezed).match(text, at + len(word))
+            before = _before(phrase.before, squeezed) if found else None
             led = before.search(text, max(0, at - _WINDOW), at) if before else None
             if found is None or (before and led is None):
                 continue
@@ -260,22 +245,66 @@ def _matches(view: _View, words: set[str]) -> Iterator[tuple[int, int, str]]:
             yield start, rest.end() if rest else end, phrase.reason
 
 
-def _words_of(text: str, book: dict[str, list[_Phrase]], words: set[str]) -> Iterator[tuple[str, int]]:
-    """The words of the book, where they stand; adds every word it meets to `words`."""
-    words.update(compiled(_WORDS).findall(text))
-    if not words.isdisjoint(book):  # a match object for every word of a long text is dear
-        yield from ((found[0], found.start()) for found in compiled(_WORDS).finditer(text) if found[0] in book)
-    if not text.isascii() or ".md" in text:
-        letters = set(text)
-        yield from _everywhere(text, [word for word in _unbordered() if letters.issuperset(word)])
+def _in_words(text: str, words: frozenset[str]) -> Iterator[tuple[str, int, list[_Phrase]]]:
+    """The words of the book where they stand, each with the phrases for which the right words stand before it."""
+    book = _live(words)
+    yield from _everywhere(text, {word: book[word] for word in _unbordered().intersection(book)})
+    if not (known := words.intersection(book)):
+        return
+    # Blanks for all that is in no word of ASCII; what else there is, only makes for a second look.
+    plain = text.encode("ascii", "replace").translate(_BLANKED).decode()
+    led = {word: [(phrase, _needs(phrase)[0]) for phrase in book[word]] for word in known}
+    for word, at in _standing(text, plain, known):
+        before = plain[max(0, at - _WINDOW) : at].split()
+        if phrases := [phrase for phrase, leads in led[word] if not leads or not leads.isdisjoint(before)]:
+            yield word, at, phrases
 
 
-def _everywhere(text: str, words: Iterable[str]) -> Iterator[tuple[str, int]]:
+def _standing(text: str, plain: str, words: frozenset[str]) -> Iterator[tuple[str, int]]:
+    """Where these words stand by themselves."""
+    if len(text) < _LONG or not "".join(words).isascii():
+        yield from ((word[0], word.start()) for word in compiled(WORDS).finditer(text) if word[0] in words)
+        return
+    endings: dict[str, list[str]] = {}  # by the first letter, which is all that most words are asked for
     for word in words:
-        at = text.find(word)
-        while at >= 0:
-            yield word, at
-            at = text.find(word, at + len(word))
+        endings.setdefault(word[0], []).append(word[1:])
+    starts = "|".join(f"{letter}(?:{'|'.join(rest)})" for letter, rest in endings.items())
+    for found in re.finditer(f" (?:{starts})(?= )", f" {plain} "):
+        start, end = found.start(), found.end() - 1
+        if not text[start - 1 : start].isalnum() and not text[end : end + 1].isalnum():
+            yield found[0][1:], start
+
+
+def _everywhere(text: str, book: dict[str, list[_Phrase]]) -> Iterator[tuple[str, int, list[_Phrase]]]:
+    return ((word, at, phrases) for word, phrases in book.items() for at in places(text, word, len(word)))
+
+
+def _live(words: frozenset[str]) -> dict[str, list[_Phrase]]:
+    """The part of the book that can be in a text of these words at all."""
+    book, whole = _book(), "\n".join(["", *words, ""])
+    known = {word for word in words if word in book}
+    if not whole.isascii() or "md" in words:
+        known |= {word for word in _unbordered() if all(part in whole for part in word.split("."))}
+    live = dict[str, list[_Phrase]]()
+    for word in known:
+        for phrase in book[word]:
+            leads, next_ones = _needs(phrase)
+            if not (leads and leads.isdisjoint(words)) and (not next_ones or any(each in whole for each in next_ones)):
+                live.setdefault(word, []).append(phrase)
+    return live
+
+
+@cache
+def _needs(phrase: _Phrase) -> tuple[frozenset[str], frozenset[str]]:
+    """Words of which one must stand before a phrase, and what the next one must begin with, line breaks for its borders;
+    nothing where a pattern does not begin with a word, or a choice of words in brackets."""
+    words = r"((?:[^\W_]|[ |])+)"
+    before = re.match(rf"\({words}\) |([^\W_]+) ", phrase.before if phrase.before.isascii() else "")
+    after = re.match(rf" (?:\.{{2,3}} |>> )?\({words}\)(?![?*{{])( ?)", phrase.follows)
+    leads = (before[1] or before[2]).split("|") if before else []
+    following = [f"{choice}{after[2]}" for choice in after[1].split("|")] if after else []
+    begun = ("\n" + choice.split()[0] + ("\n" if " " in choice else "") for choice in following)
+    return frozenset(choice.split()[0] for choice in leads), frozenset(begun)
 
 
 _REST_OF_WORD = r"[^\W_]{0,24}"
@@ -301,9 +330,9 @@ def _book() -> dict[str, list[_Phrase]]:
 
 
 @cache
-def _unbordered() -> tuple[str, ...]:
+def _unbordered() -> frozenset[str]:
     """The words of scripts without blanks; they have no border to look for."""
-    return tuple(word for word in _book() if compiled(_CJK).search(word) or "." in word)
+    return frozenset(word for word in _book() if compiled(_CJK).search(word) or "." in word)
 
 
 @cache

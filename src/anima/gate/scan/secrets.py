@@ -23,7 +23,7 @@ from itertools import accumulate, chain
 from re import Pattern
 from typing import Any, NamedTuple
 
-from anima.gate.scan.sights import MOST, Sighting, compiled, findings
+from anima.gate.scan.sights import MOST, Sighting, around, compiled, each_once, findings
 from anima.model import Finding, Severity
 from anima.text import one_line, read_table, visible, word_set
 
@@ -39,6 +39,7 @@ _LEAST_ROOM = 8  # that a secret needs, with what tells of it
 _AROUND = 400  # characters on either side of a removed secret that are looked at again
 
 Found = tuple[int, int, str]
+Patterns = Sequence[Pattern[str]]  # the owner's own
 
 
 class Shape(NamedTuple):
@@ -72,7 +73,12 @@ def _words_for(name: str) -> frozenset[str]:
 
 @cache
 def _shapes() -> tuple[Shape, ...]:
-    return tuple(map(_shape, _table()["shapes"]))
+    shapes = []
+    for row in _table()["shapes"]:
+        pattern = one_line(row["pattern"])
+        in_word = re.search(r"\\[sSWDn.]|\[\^|[ .]", pattern.replace(r"\.", "")) is None
+        shapes.append(Shape(row["kind"], pattern, row.get("head", ""), row.get("line", ""), in_word))
+    return tuple(shapes)
 
 
 @cache
@@ -80,12 +86,6 @@ def _keywords() -> tuple[tuple[str, str, str], ...]:
     """Words for secrets: sign, group, pattern."""
     groups, forms = _table()["keywords"], _table()["forms"]
     return tuple((sign, group, forms.get(sign, re.escape(sign))) for group, signs in groups.items() for sign in signs)
-
-
-def _shape(row: dict[str, str]) -> Shape:
-    pattern = one_line(row["pattern"])
-    in_word = re.search(r"\\[sSWDn.]|\[\^|[ .]", pattern.replace(r"\.", "")) is None
-    return Shape(row["kind"], pattern, row.get("head", ""), row.get("line", ""), in_word)
 
 
 @cache
@@ -99,10 +99,10 @@ def _pattern(name: str) -> Pattern[str]:
 
 def find_secrets(text: str) -> tuple[Finding, ...]:
     """The secrets of a text, masked."""
-    return findings(text, spans(text))
+    return findings(text, masked_spans(text, secrets_in(text, ())))
 
 
-def redact(text: str, patterns: Sequence[Pattern[str]] = ()) -> tuple[str, tuple[Finding, ...]]:
+def redact(text: str, patterns: Patterns = ()) -> tuple[str, tuple[Finding, ...]]:
     """The text with each secret replaced by `[REDACTED:<kind>]`, and what was found, placed in the given text."""
     found = secrets_in(text, patterns)
     return (strike(text, found), findings(text, masked_spans(text, found))) if found else (text, ())
@@ -115,11 +115,6 @@ def strike(text: str, found: Iterable[Found]) -> str:
         pieces += (text[at:start], f"[REDACTED:{kind}]")
         at = end
     return "".join([*pieces, text[at:]])
-
-
-def spans(text: str) -> Iterable[Sighting]:
-    """The secrets of a text as the scan shows them."""
-    return masked_spans(text, secrets_in(text, ()))
 
 
 def placeholders(text: str) -> Iterator[Sighting]:
@@ -135,23 +130,22 @@ def masked_spans(text: str, found: Iterable[Found]) -> Iterator[Sighting]:
     of_kind: defaultdict[str, int] = defaultdict(int)
     for start, end, kind in found:
         of_kind[kind] += 1  # no more than MOST of a kind are shown
-        shown = masked(text[start:end]) if of_kind[kind] <= MOST else ""
+        # The first characters of a secret: four of a long one, fewer of a short one.
+        shown = visible(text[start : start + min(4, (end - start) // 4)]) + "…" if of_kind[kind] <= MOST else ""
         yield Sighting(start, end, f"secret:{kind}", Severity.DANGER, shown, f"a secret ({kind})")
 
 
-def masked(secret: str) -> str:
-    """The first characters of a secret: four of a long one, fewer of a short one."""
-    return visible(secret[: min(4, len(secret) // 4)]) + "…"
-
-
-def secrets_in(text: str, patterns: Sequence[Pattern[str]]) -> list[Found]:
+def secrets_in(text: str, patterns: Patterns, words: str | None = None) -> list[Found]:
     """Every secret, in order, none overlapping. Each piece between placeholders and secrets is looked at by itself."""
     done: list[Found] = []
-    marks = [found.span() for found in PLACEHOLDER.finditer(text)] if "[REDACTED:" in text else []
-    pieces = _between(0, len(text), marks)
+    pieces, start = list[tuple[int, int]](), 0
+    for mark in PLACEHOLDER.finditer(text) if "[REDACTED:" in text else ():
+        pieces += [(start, mark.start())] if mark.start() > start else []
+        start = mark.end()
+    pieces += [(start, len(text))] if len(text) > start else []
     for _ in range(_ROUNDS):
         try:
-            fresh = _in_pieces(text, pieces, patterns)
+            fresh = _in_pieces(text, pieces, patterns, words)
         except _Overcrowded:
             return [(0, len(text), CROWDED)]
         if not fresh:
@@ -161,21 +155,12 @@ def secrets_in(text: str, patterns: Sequence[Pattern[str]]) -> list[Found]:
     return sorted(done)
 
 
-def _between(start: int, end: int, cuts: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    found = []
-    for first, last in cuts:
-        if first > start:
-            found.append((start, first))
-        start = last
-    return [*found, (start, end)] if end > start else found
-
-
-def _in_pieces(text: str, pieces: list[tuple[int, int]], patterns: Sequence[Pattern[str]]) -> list[Found]:
+def _in_pieces(text: str, pieces: list[tuple[int, int]], patterns: Patterns, words: str | None) -> list[Found]:
     """The secrets of these pieces, which are read as one text."""
     if len(pieces) == 1:
         [(start, end)] = pieces
         piece = text[start:end]
-        found = apart(piece, found_in(piece, patterns))
+        found = apart(piece, found_in(piece, patterns, words if len(piece) == len(text) else None))
         return [(start + first, start + last, kind) for first, last, kind in found] if start else found
     joined = BORDER.join([text[start:end] for start, end in pieces])
     starts = [0, *accumulate(end - start + len(BORDER) for start, end in pieces)]
@@ -199,9 +184,8 @@ def _laid_bare(text: str, pieces: list[tuple[int, int]], fresh: list[Found]) -> 
             number += 1
         first, last = max(pieces[number][0], before), min(pieces[number][1], after)
         if start - first >= _LEAST_ROOM and not (found and found[-1][1] == start):
-            found.append(
-                (_blank(text, max(first, start - _AROUND), start) if start - first > _AROUND else first, start)
-            )
+            is_far = start - first > _AROUND
+            found.append((_blank(text, start - _AROUND, start) if is_far else first, start))
         if last - end >= _LEAST_ROOM:
             found.append((end, last if last - end <= 2 * _AROUND else _blank(text, end + _AROUND, last)))
         before = end
@@ -221,8 +205,9 @@ class _Overcrowded(Exception):
     """A text holds so many secrets that it is not worth reading: whoever asked takes all of it for one."""
 
 
-def found_in(text: str, patterns: Sequence[Pattern[str]]) -> Iterator[Found]:
-    words = "\n".join(set(text.split()))  # each word once: what no word holds need not be looked for in the text
+def found_in(text: str, patterns: Patterns, words: str | None = None) -> Iterator[Found]:
+    if words is None:  # each word once: what no word holds need not be looked for in the text
+        words = each_once(text)
     if "PRIVATE" in words:
         yield from _private_keys(text, "pem")
     if "PuTTY-User" in words:
@@ -230,11 +215,16 @@ def found_in(text: str, patterns: Sequence[Pattern[str]]) -> Iterator[Found]:
     for shape in _shapes():
         if not shape.in_word or compiled(shape.pattern).search(words):
             yield from _of_shape(text, shape)
-    yield from _named_secrets(text, _plain_lower(words))
+    lowered, words = _plain_lower(text), _plain_lower(words)
+    if not (yield from _by_words(text, lowered, words)):  # values that the words before them call a secret
+        yield from _headers(text, lowered, words)
+        if any(sign in words for sign in _PHRASED):
+            yield from _phrases(lowered)
+        yield from _long_hex(lowered)
     yield from own(text, patterns)
 
 
-def own(text: str, patterns: Sequence[Pattern[str]]) -> Iterator[Found]:
+def own(text: str, patterns: Patterns) -> Iterator[Found]:
     """What the owner's own patterns find."""
     for pattern in patterns:
         yield from ((*found.span(), "custom") for found in pattern.finditer(text) if found[0])
@@ -310,6 +300,7 @@ def _private_keys(text: str, sort: str) -> Iterator[Found]:
 
 _LEAST_SECRET = 4
 _REACH = 52  # behind a word, the farthest that a separator is looked for
+_LETTER, _DIGIT = r"[^\W\d_]", r"\d"
 _KINDS = {Grade.PASSWORD: "password", Grade.CODE: "password", Grade.KEY: "api-key", Grade.WEAK: "token"}
 
 _CLOSING = {'"': '"', "'": "'", "`": "`", "“": "”", "”": "”", "«": "»", "„": "“", "「": "」", "*": "*"}
@@ -326,17 +317,8 @@ class _Value(NamedTuple):
     purpose: bool = False  # between word and separator it says what the secret is for
 
 
-def _named_secrets(text: str, words: str) -> Iterator[Found]:
-    """Values that the words before them call a secret."""
-    lowered = _plain_lower(text)
-    if (yield from _by_words(text, lowered, words)):
-        return
-    yield from _headers(text, lowered, words)
-    if any(sign in words for sign in ("phrase", "frase", "mnemonic", "words", "seed")):
-        yield from _phrases(lowered)
-    yield from _long_hex(lowered)
-
-
+_PAIRED = ("credenc", "credential", "zugangsdaten", "login", "acceso", "identifiant")
+_PHRASED = ("phrase", "frase", "mnemonic", "words", "seed")
 _SURE = 400  # characters for each value that is weighed, beyond the first of them
 _DENSE = 16  # one word for a secret in so many characters leaves no room for anything else
 
@@ -365,7 +347,8 @@ def _headers(text: str, lowered: str, words: str) -> Iterator[Found]:
         for found in _pattern(pattern).finditer(lowered) if sign in words else ():
             start, end = found.span("secret")
             value = text[start:end]
-            if _has_letter(value) and _has_digit(value) and not _pattern("reference").match(found["secret"]):
+            is_mixed = compiled(_LETTER).search(value) and compiled(_DIGIT).search(value)
+            if is_mixed and not _pattern("reference").match(found["secret"]):
                 yield start, end, kind
 
 
@@ -411,8 +394,8 @@ def _words(lowered: str, words: str) -> Iterator[tuple[int, Grade] | None]:
 def _elsewhere(text: str, lowered: str, words: str) -> Iterator[tuple[int, None]]:
     """Where a password begins that is an option of a command, the second of a pair, or the number of a card."""
     yield from ((found.end(), None) for found in _pattern("flag").finditer(lowered))
-    if any(sign in words for sign in ("credenc", "credential", "zugangsdaten", "login", "acceso", "identifiant")):
-        yield from ((found.start("secret"), None) for found in _pattern("pair").finditer(lowered))
+    if any(sign in words for sign in _PAIRED):
+        yield from ((found.start("secret"), None) for found in around(_pattern("pair"), lowered, _PAIRED, 160))
     yield from ((found.start("secret"), None) for found in _pattern("pin").finditer(text))
 
 
@@ -456,7 +439,7 @@ def _value_after(text: str, lowered: str, end: int, grade: Grade) -> _Value | No
 def _bare_value(text: str, end: int, grade: Grade) -> _Value | None:
     """A value right after the word, with nothing between them, that cannot be a word itself."""
     bare = _pattern("bare").match(text, end)
-    if bare is None or not (_has_letter(bare[1]) and _has_digit(bare[1])):
+    if bare is None or not (compiled(_LETTER).search(bare[1]) and compiled(_DIGIT).search(bare[1])):
         return None
     sure = grade is Grade.PASSWORD or (grade is Grade.KEY and len(bare[1]) >= 20 and _entropy(bare[1]) >= 3.5)
     return _Value(bare[1], bare.start(1), True, False, False, False) if sure else None
@@ -500,7 +483,7 @@ def _is_password(value: _Value, grade: Grade) -> bool:
     if _pattern("quantity").fullmatch(low):
         return False
     symbols = compiled(r"[\x00-\x26\x28-\x2b:-@\[-^`{-\x7f]")
-    if _has_letter(text) and (_has_digit(text) or symbols.search(text)):
+    if compiled(_LETTER).search(text) and (compiled(_DIGIT).search(text) or symbols.search(text)):
         return len(text) >= (5 if value.direct else 6)
     if low.count("-") >= 3 or grade is Grade.CODE:
         return value.direct and grade is Grade.PASSWORD
@@ -510,9 +493,9 @@ def _is_password(value: _Value, grade: Grade) -> bool:
 def _is_key(value: _Value, grade: Grade) -> bool:
     text = value.text
     enough = 16 if grade is Grade.WEAK or not value.direct else 8
-    if len(text) < enough or _pattern("quantity").fullmatch(text.lower()) or not _has_letter(text):
+    if len(text) < enough or _pattern("quantity").fullmatch(text.lower()) or not compiled(_LETTER).search(text):
         return False
-    if not _has_digit(text):
+    if not compiled(_DIGIT).search(text):
         return (
             len(text) >= 20 and text.isalpha() and not text.islower() and not text.isupper() and _entropy(text) >= 3.8
         )
@@ -527,7 +510,7 @@ def _is_passphrase(text: str) -> bool:
 
 
 def _phrases(lowered: str) -> Iterator[Found]:
-    for found in _pattern("phrase_key").finditer(lowered):
+    for found in around(_pattern("phrase_key"), lowered, _PHRASED, 40):
         mark = _pattern("separator").match(lowered, found.end())
         phrase = _pattern("phrase").match(lowered, mark.end()) if mark else None
         long = phrase is not None and phrase[0].count(" ") >= 11
@@ -548,14 +531,6 @@ def _long_hex(lowered: str) -> Iterator[Found]:
 def _entropy(text: str) -> float:
     """Bits per character, by how often each character occurs."""
     return -sum(n / len(text) * math.log2(n / len(text)) for n in Counter(text).values())
-
-
-def _has_letter(text: str) -> bool:
-    return compiled(r"[^\W\d_]").search(text) is not None
-
-
-def _has_digit(text: str) -> bool:
-    return compiled(r"\d").search(text) is not None
 
 
 def _plain_lower(text: str) -> str:

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from array import array
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import cache
-from itertools import accumulate
-from typing import NamedTuple
+from itertools import chain
+from typing import AnyStr, NamedTuple
 
 from anima.model import Finding, Severity
 from anima.text import INVISIBLE, may_hide, read_table
@@ -38,40 +39,62 @@ class _Folds(dict[int, str]):
 
 
 _FOLDS = _Folds()
+_LONG = 10_000  # characters from which a text is folded by what is rare in it
+_FEW = 32  # characters that change, each of which is replaced by itself
+_ASCII = bytes([9, 10, 12, 13, *range(32, 127)])
+
+
+def each_once(text: str) -> str:
+    """The words between the blanks of a text, each once and on a line of its own: what none of them holds is nowhere."""
+    return "\n".join(set(text.split()))
+
+
+def rare(text: str) -> set[str]:
+    """The characters of a text that are not plain ASCII."""
+    return set(text.encode("utf-8", "surrogatepass").translate(None, _ASCII).decode("utf-8", "surrogatepass"))
 
 
 def fold(text: str) -> str:
     """The text without case, accents, look-alikes, styled letters and invisible characters."""
-    return text.lower() if text.isascii() and not may_hide(text) else text.translate(_FOLDS)
+    if text.isascii() and not may_hide(text):
+        return text.lower()
+    changed = {c: _FOLDS[ord(c)] for c in rare(text) if _FOLDS[ord(c)] != c} if len(text) > _LONG else {}
+    # One after the other, so none may give what another one takes.
+    if len(text) <= _LONG or len(changed) > _FEW or not changed.keys().isdisjoint("".join(changed.values())):
+        return text.translate(_FOLDS)
+    raw = text.encode("utf-8", "surrogatepass").lower()  # of bytes, that is ASCII alone
+    for char, folded in changed.items():
+        raw = raw.replace(char.encode("utf-8", "surrogatepass"), folded.encode())
+    return raw.decode("utf-8", "surrogatepass")
 
 
 class Origins:
     """Where the characters of a folded text stand in its original; worked out only where somebody asks."""
 
-    _BLOCK = 2048
-
     def __init__(self, text: str, folded: str) -> None:
         self._text, self._same = text, text.isascii() and len(text) == len(folded)
-        self._block_ends: list[int] = []
-        self._ends: dict[int, list[int]] = {}
+        # What is folded to more or less than one character, by how many; where it stands, and where in the folded text.
+        self._odd: dict[str, int] = {}
+        self._places, self._starts = array("q"), array("q")
 
     def span(self, start: int, end: int) -> tuple[int, int]:
         """The place in the original of a place in the folded text."""
+        if not self._same and not self._odd:
+            self._odd = {c: len(_FOLDS[ord(c)]) for c in rare(self._text) if len(_FOLDS[ord(c)]) != 1}
+            self._same, shift = not self._odd, 0
+            for found in re.finditer(f"[{re.escape(''.join(self._odd))}]", self._text) if self._odd else ():
+                self._places.append(found.start())
+                self._starts.append(found.start() + shift)
+                shift += self._odd[found[0]] - 1
         return (start, end) if self._same else (self._index(start), self._index(end - 1) + 1)
 
     def _index(self, place: int) -> int:
         """Which character of the original gave the folded character at this place."""
-        if not self._block_ends:
-            blocks = range(0, len(self._text), self._BLOCK)
-            self._block_ends = list(accumulate(len(self._piece(at).translate(_FOLDS)) for at in blocks))
-        block = bisect_right(self._block_ends, place)
-        if block not in self._ends:
-            self._ends[block] = list(accumulate(len(_FOLDS[ord(c)]) for c in self._piece(block * self._BLOCK)))
-        before = self._block_ends[block - 1] if block else 0
-        return block * self._BLOCK + bisect_right(self._ends[block], place - before)
-
-    def _piece(self, at: int) -> str:
-        return self._text[at : at + self._BLOCK]
+        number = bisect_right(self._starts, place) - 1
+        if number < 0:
+            return place
+        odd = self._places[number]
+        return odd + max(0, place - self._starts[number] - self._odd[self._text[odd]] + 1)
 
 
 MOST = 200
@@ -80,6 +103,31 @@ MOST = 200
 @cache
 def compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern)
+
+
+def places(text: AnyStr, sign: AnyStr, step: int = 1) -> Iterator[int]:
+    """Where a sign stands in a text, one place at least so many characters behind the other."""
+    at = text.find(sign)
+    while at >= 0:
+        yield at
+        at = text.find(sign, at + step)
+
+
+def on_lines(pattern: str, text: str) -> Iterator[re.Match[str]]:
+    """The matches of a pattern at the beginning of lines. Line ends are what a search finds fastest."""
+    ends = (line.end() for line in compiled(rf"\n(?={pattern})").finditer(text))
+    return filter(None, (compiled(pattern).match(text, at) for at in chain((0,), ends)))
+
+
+def around(pattern: re.Pattern[str], text: str, signs: Iterable[str], reach: int) -> Iterator[re.Match[str]]:
+    """The matches of a pattern that always hold one of these signs and are no longer than this: looked for only there."""
+    stop = start = 0
+    for at in sorted(at for sign in signs for at in places(text, sign)):
+        if at - reach > stop:
+            yield from pattern.finditer(text, start, stop)
+            start = at - reach
+        stop = at + reach
+    yield from pattern.finditer(text, start, stop)
 
 
 class Sighting(NamedTuple):
