@@ -43,18 +43,15 @@ EXCEPTIONS = {
         "the user's models and keys, in the user's own configuration",
     ),
     "connect/connections.py": (
-        {
-            *("path.unlink", "real.parent.mkdir", "os.open", "open", "os.chmod", "temp.replace", "temp.unlink"),
-            *("each.unlink", "compiled.rmdir", "folder.rmdir"),
-        },
+        {"step.path.unlink", "real.parent.mkdir", "each.unlink", "compiled.rmdir", "folder.rmdir"},
         "the configuration of the host that the owner connects, and our bundle for it",
     ),
-    "connect/recall.py": ({"sqlite3.connect"}, "the index of documents, to read only"),
+    "connect/hook.py": ({"sqlite3.connect"}, "the index of documents, to read only"),
     "connect/__init__.py": (
         {
             *("os.rename", "os.unlink", "os.makedirs", "os.open", "open", "os.replace", "os.write", "os.fchmod"),
         },
-        "what hosts report, in the user's own configuration",
+        "what hosts report, in the user's own configuration, and files that are put in another's place for connections",
     ),
     "testing/memory_store.py": ({"tempfile.mkdtemp"}, "a place for derived files"),
     "testing/postgres.py": (
