@@ -19,7 +19,7 @@ CEILINGS = {
     "backup": 2_150,
     "cli": 4_590,
     "connect": 4_160,
-    "dream": 2_740,
+    "dream": 2_670,
     "forget": 880,
     "gate": 2_460,
     "home": 1_140,
@@ -32,8 +32,8 @@ CEILINGS = {
     "sessions": 4_760,
     "store": 8_650,
     "testing": 2_520,
-    "text": 3_400,
-    "upkeep": 1_640,
+    "text": 3_240,
+    "upkeep": 1_620,
     "web": 5_340,
 }
 WHOLE = sum(CEILINGS.values()) - CEILINGS[shape.TESTING]
