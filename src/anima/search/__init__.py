@@ -2,7 +2,7 @@
 the index is packed, a header, rows of its units, and places of its words.
 
 Promise: the one form of it, for who makes arrays of it (`field`) and for who looks up some words by their bytes, where
-nothing heavy may be imported (`connect.recall`): standard library only. Not here: what is packed (`index`), where it is
+nothing heavy may be imported (`connect.hook`): standard library only. Not here: what is packed (`index`), where it is
 kept (`tables`).
 """
 
