@@ -136,9 +136,7 @@ class _Desk:
     async def _called(self, ctx: Context, params: types.CallToolRequestParams) -> Called:
         wish = wish_of(ctx, params)
         # Whoever asks never answers: what a client says of itself comes second to what the owner said at the start.
-        asks = self._approve_here and can_ask(
-            ctx.session.client_capabilities, version=ctx.protocol_version, can_send=ctx.session.can_send_request
-        )
+        asks = self._approve_here and can_ask(ctx)
 
         def call(visit: Visit) -> tuple[Answer, Proposal | None]:
             answer = visit.call(wish)
@@ -174,7 +172,6 @@ class _Desk:
     ) -> types.CallToolResult:
         if decided == "later":
             return answered(answer)
-
         proposal, deed = str(answer["proposal"]), partial(decide, self._who(ctx).home, answer, content, decided)
         return answered(await self._with_visit(ctx, lambda visit: visit.decided(wish, proposal, deed)))
 
@@ -404,12 +401,13 @@ SCHEMA: dict[str, Any] = {
 Decision = Literal["yes", "no", "later"]
 
 
-def can_ask(capabilities: types.ClientCapabilities | None, *, version: str, can_send: bool) -> bool:
+def can_ask(ctx: Context) -> bool:
     """Whether a form can reach a person. A bare `elicitation` means forms; one that only has addresses does not."""
-    asked = capabilities.elicitation if capabilities is not None else None
+    told = ctx.session.client_capabilities
+    asked = told.elicitation if told is not None else None
     if asked is None or (asked.form is None and asked.url is not None):
         return False
-    return version in MODERN_PROTOCOL_VERSIONS or can_send
+    return ctx.protocol_version in MODERN_PROTOCOL_VERSIONS or ctx.session.can_send_request
 
 
 def to_ask(visit: Visit, answer: Answer) -> Proposal | None:

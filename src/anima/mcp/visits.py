@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from anima import BadArguments, Home, Scope, Session
 from anima.model import Access
@@ -79,8 +79,7 @@ class Wish:
         return f"key {self.key}"
 
 
-@dataclass(frozen=True, slots=True)
-class _Done:
+class _Done(NamedTuple):
     call: str
     answer: Answer
     time: datetime
@@ -206,24 +205,20 @@ class Visits:
 
     def end(self, visitor: Visitor, conversation: str) -> None:
         """The caller ended a conversation."""
-        with self._mutex:
-            visit = self._open.pop((*visitor.place, conversation), None)
-        if visit is not None:
-            visit.session.close()
+        self._end(lambda place, visit: place == (*visitor.place, conversation))
 
     def left(self, home: Home) -> None:
         """A home is about to be closed: its conversations end."""
-        with self._mutex:
-            gone = [place for place, visit in self._open.items() if visit.visitor.home is home]
-            visits = [self._open.pop(place) for place in gone]
-        for visit in visits:
-            visit.session.close()
+        self._end(lambda place, visit: visit.visitor.home is home)
 
     async def close(self, *, wait: float = 10) -> None:
         """Waits for what runs, then ends every session."""
         if self._running:
             await asyncio.wait(set(self._running), timeout=wait)
+        await asyncio.to_thread(self._end, lambda place, visit: True)
+
+    def _end(self, ends: Callable[[tuple[object, ...], Visit], bool]) -> None:
         with self._mutex:
-            visits, self._open = list(self._open.values()), OrderedDict()
-        for visit in visits:
-            await asyncio.to_thread(visit.session.close)
+            gone = [self._open.pop(place) for place, visit in list(self._open.items()) if ends(place, visit)]
+        for visit in gone:
+            visit.session.close()

@@ -32,6 +32,8 @@ from anima.text import word_set
 from anima.text.dates import day_in_name
 from anima.text.markdown import lines_of, marks_in
 
+Progress = Callable[[int, int], None]
+_Rule = Callable[[DocPath], bool]
 FILE = "index.sqlite"
 EVERY = 1.0  # seconds between two walks
 EVERY_ALL = 600.0  # where the store tells what changed: what is left out may depend on the day
@@ -64,16 +66,10 @@ class Search:
     `left_out` gives, whenever the index is brought up to date, the rule that says which documents stay out of it.
     """
 
-    def __init__(
-        self,
-        site: Site,
-        *,
-        embedder: Callable[[], Embedder | None],
-        left_out: Callable[[], Callable[[DocPath], bool]],
-    ) -> None:
+    def __init__(self, site: Site, *, embedder: Callable[[], Embedder | None], left_out: Callable[[], _Rule]) -> None:
         self._site, self._store, self._layout, self._books = site, site.store.documents, site.layout, site.store
         self._embedder_of, self._left_out_of = embedder, left_out
-        self._left_out: Callable[[DocPath], bool] = lambda path: False
+        self._left_out: _Rule = lambda path: False
         self._tables = tables_of(site.store)
         self._index: Index | None = None
         self._mutex = threading.RLock()
@@ -121,7 +117,7 @@ class Search:
         with self._mutex:
             self._dirty.update(path.text for path in paths)
 
-    def catch_up(self, *, now: bool = False, progress: Callable[[int, int], None] | None = None) -> IndexReport | None:
+    def catch_up(self, *, now: bool = False, progress: Progress | None = None) -> IndexReport | None:
         """Brings the index up to date if it is time to look (or `now`); None when nothing was looked at."""
         with self._mutex:
             is_due = now or time.monotonic() - self._walked >= EVERY
@@ -137,9 +133,8 @@ class Search:
             if stale is None:
                 known, here = self._kept.known(), dict(self._marks())
                 stale = {path: mark for path, mark in here.items() if known.get(path) != mark}
-                stale |= {
-                    path: here[path] for key, mark in known.items() if here.get(path := path_of(key), mark) != mark
-                }
+                faces = [(path_of(key), mark) for key, mark in known.items()]
+                stale |= {path: here[path] for path, mark in faces if here.get(path, mark) != mark}
                 dropped = self._kept.drop(key for key in known if path_of(key) not in here)
                 self._here, self._faces = set(here), {key for key in known if FACE in key}
                 self._walked = self._walked_all = time.monotonic()
@@ -178,9 +173,7 @@ class Search:
                 found[path] = mark
         return found
 
-    def _documents_in(
-        self, marks: dict[str, str], progress: Callable[[int, int], None] | None, notes: list[str]
-    ) -> Iterator[DocumentIn]:
+    def _documents_in(self, marks: dict[str, str], progress: Progress | None, notes: list[str]) -> Iterator[DocumentIn]:
         for number, path in enumerate(marks, start=1):
             try:
                 for face in self._faces_of(self._store.read(DocPath.parse(path)), marks[path]):
@@ -214,7 +207,7 @@ class Search:
         is_fresh = written is None or written.timestamp() > now - _FRESH
         return version + (f"~{now}" if is_fresh else "")
 
-    def bring_up(self, *, rebuild: bool = False, progress: Callable[[int, int], None] | None = None) -> IndexReport:
+    def bring_up(self, *, rebuild: bool = False, progress: Progress | None = None) -> IndexReport:
         """Brings all of it up to date now, from nothing with `rebuild`; tells what was done."""
         with self._mutex:
             if rebuild:
@@ -230,7 +223,7 @@ class Search:
         if self._tables.exists:
             self.bring_up(rebuild=anew)
 
-    def backfill(self, progress: Callable[[int, int], None] | None = None) -> int:
+    def backfill(self, progress: Progress | None = None) -> int:
         """Makes the vectors that are missing, because the embedder was away or came later; how many it made."""
         made, lacking = self.bring_up().embedded, self._kept.incomplete()
         marks, missing = dict(self._marks()) if lacking else {}, sum(lacking.values())

@@ -142,10 +142,8 @@ class _Column:
             shape, kind = (min(2 * need, need + 65536), *held.shape[1:]), held.dtype
             size = int(np.prod(shape)) * kind.itemsize
             pages = mmap.mmap(-1, max(size, 1), mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-            if size > MANY_BYTES and hasattr(
-                mmap, "MADV_HUGEPAGE"
-            ):  # 100,000 vectors are 25,000 small pages, each with its price
-                pages.madvise(mmap.MADV_HUGEPAGE)
+            if size > MANY_BYTES and hasattr(mmap, "MADV_HUGEPAGE"):
+                pages.madvise(mmap.MADV_HUGEPAGE)  # 100,000 vectors are 25,000 small pages, each with its price
             self._room = np.frombuffer(pages, dtype=kind, count=size // kind.itemsize).reshape(shape)
             self._room[: self._count] = held
         self._count = need
@@ -231,9 +229,8 @@ class Field:
         """Takes out what stands in no part any more. Rows stay until there are many of them: they are never visible."""
         documents = set(alive.values())
         self.docs = {key: row for key, row in self.docs.items() if key in documents}
-        self._parts = {
-            key: [p for p in parts if p.id in alive] for key, parts in self._parts.items() if key in documents
-        }
+        kept = {key: parts for key, parts in self._parts.items() if key in documents}
+        self._parts = {key: [part for part in parts if part.id in alive] for key, parts in kept.items()}
         held = self.units["key"] >> SHIFT
         dead = (held >= 0) & ~np.isin(held, np.fromiter(sorted(alive), dtype=np.int64, count=len(alive)))
         if not dead.any():

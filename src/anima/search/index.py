@@ -29,6 +29,7 @@ from anima.search.tables import DocumentRow, IndexDown, Mark, NewPart, ShownPart
 from anima.search.units import CUTTING, Part, Place, cut_parts, front_of
 from anima.text import cut, first_person, tags, without_dates
 
+Vectors = dict[int, bytes]  # of texts, by their hashes
 LINES_A_BATCH: Final = 2000
 ROUNDS: Final = 20  # how often a document is prepared again because another process changed it meanwhile
 
@@ -227,9 +228,7 @@ class Index:
         self._note(f"putting documents failed ({down}); the index catches up later")
         report.notes += self.notes()
 
-    def _prepared(
-        self, documents: list[DocumentIn], vectors: dict[int, bytes], complete: bool
-    ) -> tuple[list[_Prepared], str]:
+    def _prepared(self, documents: list[DocumentIn], vectors: Vectors, complete: bool) -> tuple[list[_Prepared], str]:
         """Documents made ready, with the vectors of texts that have one; and the epoch they were compared with."""
         with self._mutex:
             field = self._refreshed()
@@ -247,7 +246,7 @@ class Index:
         """Whether our embedder is the one these tables are made for: another process may have begun them for its own."""
         return self._embedder is not None and self._mark.made_for == self._made_for
 
-    def _embed(self, prepared: list[_Prepared], vectors: dict[int, bytes]) -> tuple[int, str]:
+    def _embed(self, prepared: list[_Prepared], vectors: Vectors) -> tuple[int, str]:
         """Adds the vectors that are missing; how many. Takes no lock: this may last."""
         texts = {key: text for one in prepared for part in one.parts for key, text in part.texts if key not in vectors}
         if self._embedder is None or not self._embeds or not texts:
@@ -284,7 +283,7 @@ class _PreparedPart(NamedTuple):
     said: str
     texts: list[tuple[int, str]]
 
-    def finished(self, vectors: dict[int, bytes]) -> NewPart:
+    def finished(self, vectors: Vectors) -> NewPart:
         units = np.frombuffer(self.packed.units, dtype=UNIT).copy()
         units["embedded"] = [key in vectors for key, _ in self.texts]
         width = next((len(vectors[key]) for key, _ in self.texts if key in vectors), 0)
@@ -305,7 +304,7 @@ class _Prepared(NamedTuple):
     def units(self) -> int:
         return sum(part.units for part in self.kept) + sum(len(part.texts) for part in self.parts)
 
-    def writing(self, vectors: dict[int, bytes]) -> Writing:
+    def writing(self, vectors: Vectors) -> Writing:
         before, parts = tuple(part.id for part in self.held), tuple(part.finished(vectors) for part in self.parts)
         return Writing(row=self.row, digest=self.document.digest, before=before, kept=len(self.kept), parts=parts)
 
@@ -315,7 +314,8 @@ def _prepare(document: DocumentIn, held_as: DocumentRow | None, held: list[HeldP
     front, day = front_of(document.text), document.date.toordinal() if document.date else 0
     row = DocumentRow(0, document.path, document.kind, document.layer, day)
     is_same = held_as is not None and held_as[2:] == row[2:]
-    kept, at = _still_right(document, held, front, with_vectors) if is_same else ([], 0)
+    count, at = _still_right(document, held, front, with_vectors) if is_same else (0, 0)
+    kept = held[:count]
     made = list[_PreparedPart]()
     if not kept or len(kept) < len(held):
         first = sum(part.units for part in kept)
@@ -325,10 +325,8 @@ def _prepare(document: DocumentIn, held_as: DocumentRow | None, held: list[HeldP
     return _Prepared(document, row, held, kept, made)
 
 
-def _still_right(
-    document: DocumentIn, held: list[HeldPart], front: int, with_vectors: bool
-) -> tuple[list[HeldPart], int]:
-    """The parts, from the first on, that cutting would give again, and where the text goes on."""
+def _still_right(document: DocumentIn, held: list[HeldPart], front: int, with_vectors: bool) -> tuple[int, int]:
+    """How many parts, from the first on, cutting would give again, and where the text goes on."""
     at, text = 0, document.text
     for number, part in enumerate(held):
         end, is_last = at + part.chars, number == len(held) - 1
@@ -341,9 +339,9 @@ def _still_right(
             or (with_vectors and part.vectors < part.units)
             or _print(document, part.place, text[at:end], ahead) != part.print
         ):
-            return held[:number], at
+            return number, at
         at = end
-    return held, at
+    return len(held), at
 
 
 def _print(document: DocumentIn, place: Place, text: str, ahead: str | None) -> bytes:

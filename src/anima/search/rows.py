@@ -123,17 +123,11 @@ class RowTables:
         ids |= {one.row.path: number for number, one in enumerate(new, document + 1)}
         sql = "update anima.document set digest = %(digest)s where [own] and path = %(path)s"
         rows.tell_all(sql, [{"digest": one.digest, "path": one.row.path} for one in kept])
-        rows.tell_all(
-            _PUT_DOCUMENT, [{**one.row._asdict(), "id": ids[one.row.path], "digest": one.digest} for one in new]
-        )
+        put = [one.row._asdict() | {"id": ids[one.row.path], "digest": one.digest} for one in new]
+        rows.tell_all(_PUT_DOCUMENT, put)
         parts = [(ids[one.row.path], each) for one in documents for each in one.parts]
-        rows.tell_all(
-            _PUT_PART,
-            [
-                {"id": n, "document": key, "packed": each.packed, "vectors": each.vectors, "said": each.said.encode()}
-                for n, (key, each) in enumerate(parts, part + 1)
-            ],
-        )
+        said = [each._asdict() | {"document": key, "said": each.said.encode()} for key, each in parts]
+        rows.tell_all(_PUT_PART, [row | {"id": number} for number, row in enumerate(said, part + 1)])
         self._next(bool(parts or gone), parts=len(parts), documents=len(new))
 
     def _next(self, is_other: bool, *, parts: int = 0, documents: int = 0) -> None:

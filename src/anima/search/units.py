@@ -235,22 +235,16 @@ def _sentences(text: str) -> Iterator[str]:
     """Sentences gathered to pieces of about PIECE characters; a sentence longer than SHORT is cut at blanks."""
     held = ""
     for match in _SENTENCE.finditer(text):
-        for part in _shortened(match[0]):
+        sentence = match[0]
+        while sentence:
+            at = sentence.rfind(" ", SHORT // 2, SHORT) + 1 or SHORT if len(sentence) > SHORT else len(sentence)
+            part, sentence = sentence[:at], sentence[at:]
             if held and len(held) + len(part) > PIECE:
                 yield held.strip()
                 held = ""
             held += part
     if held.strip():
         yield held.strip()
-
-
-def _shortened(sentence: str) -> Iterator[str]:
-    while len(sentence) > SHORT:
-        at = sentence.rfind(" ", SHORT // 2, SHORT) + 1 or SHORT
-        yield sentence[:at]
-        sentence = sentence[at:]
-    if sentence:
-        yield sentence
 
 
 # -- plain chunks, for programs that cut texts by size ----------------------------------------------------------------

@@ -84,9 +84,8 @@ class Calling:
             return answer
         if not self._hand.rooms.writer().unreviewed.all(layer_folder(self.listener.layer)):
             return answer
-        left = self._hand.rooms.search().search(
-            self.listener, query, limit=20, at=self._hand.now(), kinds=UNREVIEWED_KINDS, trusted_only=False
-        )
+        search, now = self._hand.rooms.search().search, self._hand.now()
+        left = search(self.listener, query, limit=20, at=now, kinds=UNREVIEWED_KINDS, trusted_only=False)
         if not left.hits:
             return answer
         count = f"{len(left.hits)} noted line{'s' if len(left.hits) > 1 else ''}"
@@ -118,16 +117,10 @@ class Calling:
         """One record of what this search brought back: digests, ranks and scores, no text. Dreaming counts them."""
         if not answer.hits:
             return
-        key = self._site.store.key
-        hits = [
-            {
-                "path": hit.path.text,
-                "lines": [d for d in key.lines(hit.text) if d][:MAX_RECALLED_LINES],
-                "rank": rank,
-                "score": round(hit.score, 4),
-            }
-            for rank, hit in enumerate(answer, start=1)
-        ]
+        key, hits = self._site.store.key, list[dict[str, object]]()
+        for rank, hit in enumerate(answer, start=1):
+            lines = [digest for digest in key.lines(hit.text) if digest][:MAX_RECALLED_LINES]
+            hits.append({"path": hit.path.text, "lines": lines, "rank": rank, "score": round(hit.score, 4)})
         fields: dict[str, object] = {
             "query": key.of(" ".join(query.casefold().split())),
             "hits": hits,

@@ -423,10 +423,8 @@ def _some(db: sqlite3.Connection, words: Sequence[str], seen: dict[str, Any]) ->
     most, given = sum(present.values()), dict(seen)
     for n, (word, number) in enumerate(present.items()):
         given |= {f"word{n}": _quoted(word), f"weight{n}": math.log(1 + most / number)}
-    parts = [
-        f"select turn.id as id, turn.time as time, :weight{n} as weight {_MATCHING.replace(':query', f':word{n}')}"
-        for n in range(len(present))
-    ]
+    each = [_MATCHING.replace(":query", f":word{n}") for n in range(len(present))]
+    parts = [f"select turn.id as id, turn.time as time, :weight{n} as weight {sql}" for n, sql in enumerate(each)]
     top = f"select id, sum(weight) as score from ({' union all '.join(parts)}) group by id order by score desc, time desc, id desc"
     return db.execute(f"with top as materialized ({top} limit :limit) {_SHOWN}", given).fetchall()
 

@@ -138,13 +138,7 @@ class Transcript:
 
     @classmethod
     def create(
-        cls,
-        folder: Logs,
-        header: Header,
-        *,
-        clock: Clock,
-        redact: Redact = unchanged,
-        context: Logs | None = None,
+        cls, folder: Logs, header: Header, *, clock: Clock, redact: Redact = unchanged, context: Logs | None = None
     ) -> Transcript:
         """A new transcript, its header on the disk. Raises BadArguments when there is one of that id."""
         file = folder.create(header.id)
@@ -167,10 +161,8 @@ class Transcript:
             if found is None and not file.size():
                 raise NoSuchSession(f"{id}: there is no such session")
             if found is None:
-                raise Damaged(
-                    f"the transcript of session {id} has no readable first line",
-                    hint="it can be read, but not resumed; begin a new session",
-                )
+                hint = "it can be read, but not resumed; begin a new session"
+                raise Damaged(f"the transcript of session {id} has no readable first line", hint=hint)
             refuse_newer(f"the transcript of session {id}", found.header.version, VERSION)
             return cls(folder, file, found.header, clock=clock, redact=redact, contexts=context, last=found)
         except BaseException:

@@ -219,12 +219,8 @@ _CHECKS: dict[str, Callable[[Any], object]] = {
     "Mapping[str, Any] | None": _a(dict),
     "tuple[Mapping[str, Any], ...]": lambda value: tuple(row for row in _a(list)(value) if isinstance(row, dict)),
 }
-_KEYS = {
-    made: [
-        (field.name, _CHECKS[str(field.type)])
-        for field in fields(made)
-        if field.name not in UNWRITTEN and str(field.type) in _CHECKS
-    ]
+_KEYS = {  # of each kind; what a flush holds beside its time is its own
+    made: [(key.name, _CHECKS[str(key.type)]) for key in fields(made) if key.name not in UNWRITTEN | {"fields"}]
     for made in KINDS.values()
 }
 
@@ -432,11 +428,8 @@ def read(file: Readable, *, start: int = 0, limit: int = 50, newest: bool = Fals
     start, limit = max(0, start), max(0, limit)
     first = max(0, total - start - limit) if newest else start
     last = max(0, total - start) if newest else start + limit
-    near = (
-        _back(file, end, first)
-        if newest
-        else count(file, since=known if known.entries <= first else START, entry=first)
-    )
+    before = known if known.entries <= first else START
+    near = _back(file, end, first) if newest else count(file, since=before, entry=first)
     entries, damaged = list[Turn](), list[BadLine]()
     for item in scan(file, since=near):
         if isinstance(item, BadLine):

@@ -79,20 +79,14 @@ class Tool:
 
     def answer_schema(self) -> dict[str, Any]:
         """What a result looks like. Results may hold more than it says."""
-        return {
-            "type": "object",
-            "properties": {part.name: part.schema() for part in self.answer},
-            "required": [part.name for part in self.answer if part.always],
-        }
+        needed = [part.name for part in self.answer if part.always]
+        return {"type": "object", "properties": {part.name: part.schema() for part in self.answer}, "required": needed}
 
     def schema(self) -> dict[str, Any]:
         """What the arguments look like, as JSON Schema."""
-        return {
-            "type": "object",
-            "properties": {argument.name: argument.schema() for argument in self.arguments},
-            "required": [argument.name for argument in self.arguments if argument.required],
-            "additionalProperties": False,
-        }
+        properties = {argument.name: argument.schema() for argument in self.arguments}
+        needed = [argument.name for argument in self.arguments if argument.required]
+        return {"type": "object", "properties": properties, "required": needed, "additionalProperties": False}
 
     def described(self, format: Format) -> dict[str, Any]:
         """The tool as a service wants to be told of it: OpenAI's chat, Anthropic's messages, or MCP."""
@@ -146,22 +140,17 @@ def _value(tool: str, argument: Argument, given: Mapping[str, Any]) -> Any:
         raise BadArguments(f"{tool}: {argument.name} must be from {argument.low} to {argument.high}, not {value}")
     if argument.one_of and value not in argument.one_of:
         raise BadArguments(f"{tool}: {argument.name} must be one of {', '.join(argument.one_of)}")
-    if argument.kind == "text" and len(value) > argument.most:
-        raise BadArguments(
-            f"{tool}: {argument.name} has {len(value):,} characters; at most {argument.most:,} are taken"
-        )
+    if argument.kind == "text" and (size := len(value)) > argument.most:
+        raise BadArguments(f"{tool}: {argument.name} has {size:,} characters; at most {argument.most:,} are taken")
     return value
 
 
 def tool_of(name: str, row: dict[str, Any]) -> Tool:
     """A tool as a row of a table says it."""
-    given = {key: value for key, value in row.items() if key not in ("scopes", "arguments", "answer")}
-    arguments, answer = (
-        tuple(Argument(name=key, **values) for key, values in row.get(part, {}).items())
-        for part in ("arguments", "answer")
-    )
-    scopes = frozenset(map(Scope, row.get("scopes", Scope)))
-    return Tool(name=name, scopes=scopes, arguments=arguments, answer=answer, **given)
+    made: dict[str, Any] = {"name": name, "scopes": frozenset(map(Scope, row.get("scopes", Scope)))}
+    for part in ("arguments", "answer"):
+        made[part] = tuple(Argument(name=key, **values) for key, values in row.get(part, {}).items())
+    return Tool(**(row | made))
 
 
 TABLE: dict[str, Tool] = {name: tool_of(name, row) for name, row in read_table("sessions", "tools").items()}

@@ -263,10 +263,8 @@ class Transcripts:
         now = store.state.version("ledger.jsonl")
         if self._arrived[0] != now:
             found = store.ledger.records(kinds=("file",)) if store.begun else ()
-            self._arrived = (
-                now,
-                frozenset(str(record.fields["session"]) for record in found if "session" in record.fields),
-            )
+            ids = (str(record.fields["session"]) for record in found if "session" in record.fields)
+            self._arrived = (now, frozenset(ids))
         return id in self._arrived[1]
 
     def _read_in(self, id: str, layer: str) -> frozenset[Origin]:

@@ -121,11 +121,8 @@ def endpoint_for(provider: str, *, url: str, model: str, env: Mapping[str, str])
     where it is for that very address. Raises BadConfig."""
     host = HOSTS[provider]
     # OpenAI's key is for OPENAI_BASE_URL where the same environment names it, else for OpenAI's own address.
-    keys = {
-        _origin(_variable(env, each.url_variable) or each.url): _variable(env, each.key)
-        for each in HOSTS.values()
-        if each.key
-    }
+    keyed = [each for each in HOSTS.values() if each.key]
+    keys = {_origin(_variable(env, each.url_variable) or each.url): _variable(env, each.key) for each in keyed}
     key = keys.get(_origin(url or host.url)) or None
     if host.key and not url and key is None:
         raise BadConfig(f"{host.title} needs a key", where=host.key)
@@ -218,10 +215,8 @@ def _mapped(path: str) -> NDArray[Any]:
         size = int.from_bytes(file.read(8), "little")
         header = json.loads(file.read(size))
     tensor = header["embedding.weight"]
-    kind = {"F16": "<f2", "F32": "<f4"}[tensor["dtype"]]
-    return np.memmap(
-        path, dtype=kind, mode="r", offset=8 + size + tensor["data_offsets"][0], shape=tuple(tensor["shape"])
-    )
+    kind, start = {"F16": "<f2", "F32": "<f4"}[tensor["dtype"]], 8 + size + tensor["data_offsets"][0]
+    return np.memmap(path, dtype=kind, mode="r", offset=start, shape=tuple(tensor["shape"]))
 
 
 # -- a model in a folder --------------------------------------------------------------------------------------------------
@@ -245,10 +240,8 @@ def local_embedder(model: str, *, runtime: str, clock: Clock, dice: random.Rando
     are there (BadConfig, MissingExtra) and loads nothing."""
     folder = find_model(model, cache=cache) if model.strip() else None
     if folder is None:
-        raise BadConfig(
-            f"the embedding model {printable(model)} is not on this machine",
-            hint="name a folder that holds it; nothing is downloaded",
-        )
+        hint = "name a folder that holds it; nothing is downloaded"
+        raise BadConfig(f"the embedding model {printable(model)} is not on this machine", hint=hint)
     weights = next(_held(folder, *(_ONNX_FILES if runtime == "onnx" else _TENSOR_FILES)), None)
     if runtime == "onnx":
         if weights is None or not any(_held(folder, "tokenizer.json")):
@@ -361,9 +354,8 @@ def _sentence_transformer(folder: Path) -> Callable[[list[str]], Matrix]:
     """The sentence-transformers runtime, from a folder only, with safetensors only: no pickle is opened."""
     library = import_module("sentence_transformers")
     import_module("transformers.utils.logging").disable_progress_bar()  # the terminal is not ours
-    model = library.SentenceTransformer(
-        str(folder), device="cpu", local_files_only=True, model_kwargs={"use_safetensors": True}
-    )
+    only = {"local_files_only": True, "model_kwargs": {"use_safetensors": True}}
+    model = library.SentenceTransformer(str(folder), device="cpu", **only)
     lock = threading.Lock()  # its tokenizer is changed while it runs
 
     def rows(texts: list[str]) -> Matrix:

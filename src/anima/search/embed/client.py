@@ -326,10 +326,8 @@ class Endpoint:
         if parts.username is not None or parts.password is not None or parts.query or parts.fragment:
             raise BadConfig("the embedding server's address holds no name, password, query or fragment")
         if self.api_key is not None and parts.scheme == "http" and not _is_loopback(host):
-            raise BadConfig(
-                "a key is not sent over plain http to another machine",
-                hint="use https, a tunnel to this machine, or a server without a key",
-            )
+            hint = "use https, a tunnel to this machine, or a server without a key"
+            raise BadConfig("a key is not sent over plain http to another machine", hint=hint)
         if not self.model.strip():
             raise BadConfig("an embedding model needs a name")
         if self.api_key is not None and not (self.api_key.isascii() and self.api_key.isprintable()):
