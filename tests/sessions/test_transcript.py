@@ -458,7 +458,7 @@ def test_a_count_goes_on_where_an_earlier_one_ended(long_talk: bytes) -> None:
 
 def test_what_was_logged_is_given_back_with_its_number_and_place(folder: Logs) -> None:
     talk = begun(folder)
-    turns = [talk.log("user", "one"), talk.log("assistant", "two"), talk.log("tool", "three", source="shell")]
+    turns = [talk.log("user", "one"), talk.log("assistant", "two"), talk.log("tool", "three")]
     assert [turn.number for turn in turns] == [0, 1, 2]
     assert talk.turns == 3
     with folder.open("one") as file:

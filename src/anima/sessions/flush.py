@@ -80,7 +80,7 @@ class Flushing:
         self._asked = False
         self._failures = 0
         self._left_out = 0  # lines of this flush that stay forgotten
-        self._said: list[Turn] = []  # where no transcript is kept
+        self.said: list[Turn] = []  # where no transcript is kept
         self._cycle_from = 0  # the first turn of this cycle
         self._rewritten = 0  # how often the transcript was replaced by one in which something is forgotten
         self._doubtful = False  # a crash may have come between a log line and its mark
@@ -101,10 +101,6 @@ class Flushing:
                 for record in self._site.store.ledger.records(kinds=("intent",))
                 if since is None or record.time >= since
             )
-
-    def heard(self, said: Turn) -> None:
-        """A turn of a session that keeps no transcript."""
-        self._said.append(said)
 
     def begin_cycle(self, size: int) -> None:
         self.cycle_done, self.cycle_start, self._asked, self._failures = False, size, False, 0
@@ -129,7 +125,7 @@ class Flushing:
         if talk is not None and through > self.through:
             talk.flush(reason=reason[:80], through=through, lines=len(lines), status=_status(receipts))
         self.through, self._doubtful = through, False
-        self._said.clear()
+        self.said.clear()
         if not turns and talk is not None:  # what was said in this cycle, all of it looked at before
             turns = [turn for turn in talk.since(self._cycle_from)[0] if turn.call is None]
         silent, more, extra = self._silent(complete, now, turns)
@@ -157,7 +153,7 @@ class Flushing:
 
     def _turns(self, talk: Transcript | None) -> tuple[list[Turn], int]:
         if talk is None:
-            return list(self._said), self.through + len(self._said)
+            return list(self.said), self.through + len(self.said)
         talk.follow()
         if talk.rewritten != self._rewritten:  # something was forgotten, and the entries have other numbers now
             self._rewritten, self.through = talk.rewritten, min(self.through, talk.flushed_through())

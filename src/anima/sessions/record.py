@@ -251,31 +251,20 @@ class Transcript:
         *,
         message_id: str | None = None,
         sender_id: str | None = None,
-        source: str | None = None,
         name: str | None = None,
     ) -> Turn:
-        """Records what was said, and gives it back as it was recorded. `source` is the channel; what a user says comes
-        from the session's own unless another is named."""
+        """Records what was said, and gives it back as it was recorded. What a user says comes from the session's channel."""
         if role not in ROLES:
             raise BadArguments(f"there is no role {role!r}; there are {', '.join(ROLES)}")
         if not isinstance(content, str):
             raise BadArguments(f"what was said is text, not {type(content).__name__}")
         if len(content) >= MAX_LINE:
             raise BadArguments(f"what was said has at most {MAX_LINE:,} bytes, and this {len(content):,} characters")
-        text, kinds = self._redacted(content)
-        if source is None:
-            source = self.header.source_plugin if role == "user" else ""
+        (text, kinds), source = self._redacted(content), self.header.source_plugin if role == "user" else ""
         turn = Turn(
-            timestamp=self._now(),
-            role=role,
-            content=text,
-            message_id=message_id,
-            source_plugin=source,
-            sender_id=sender_id,
-            name=name,
-            redacted=kinds,
+            timestamp=self._now(), role=role, content=text, sender_id=sender_id, message_id=message_id, name=name
         )
-        return self._added(turn)
+        return self._added(replace(turn, source_plugin=source, redacted=kinds))
 
     def call(
         self,

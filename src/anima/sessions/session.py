@@ -101,7 +101,7 @@ class Session(Hand):
                 turn = self._begun().log(role, content, message_id=message_id, sender_id=speaker, name=name)
             else:
                 text = redaction(self.site.config.sessions)(content)[0]
-                self._flushing.heard(replace(said, timestamp=stamp(self.site.clock()), content=text))
+                self._flushing.said.append(replace(said, timestamp=stamp(self.site.clock()), content=text))
             if role == "user" and self.site.config.prompt.freeze == "turn":
                 self.refresh()
             return turn
