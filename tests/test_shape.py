@@ -29,7 +29,7 @@ CEILINGS = {
     "memory": 1_870,
     "prompt": 1_700,
     "search": 4_070,
-    "sessions": 4_720,
+    "sessions": 4_700,
     "store": 8_650,
     "testing": 2_520,
     "text": 3_240,
