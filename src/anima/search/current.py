@@ -32,7 +32,6 @@ from anima.text import word_set
 from anima.text.dates import day_in_name
 from anima.text.markdown import lines_of, marks_in
 
-Progress = Callable[[int, int], None]
 _Rule = Callable[[DocPath], bool]
 FILE = "index.sqlite"
 EVERY = 1.0  # seconds between two walks
@@ -117,7 +116,7 @@ class Search:
         with self._mutex:
             self._dirty.update(path.text for path in paths)
 
-    def catch_up(self, *, now: bool = False, progress: Progress | None = None) -> IndexReport | None:
+    def catch_up(self, *, now: bool = False, progress: Callable[[int, int], None] | None = None) -> IndexReport | None:
         """Brings the index up to date if it is time to look (or `now`); None when nothing was looked at."""
         with self._mutex:
             is_due = now or time.monotonic() - self._walked >= EVERY
@@ -173,7 +172,9 @@ class Search:
                 found[path] = mark
         return found
 
-    def _documents_in(self, marks: dict[str, str], progress: Progress | None, notes: list[str]) -> Iterator[DocumentIn]:
+    def _documents_in(
+        self, marks: dict[str, str], progress: Callable[[int, int], None] | None, notes: list[str]
+    ) -> Iterator[DocumentIn]:
         for number, path in enumerate(marks, start=1):
             try:
                 for face in self._faces_of(self._store.read(DocPath.parse(path)), marks[path]):
@@ -207,7 +208,7 @@ class Search:
         is_fresh = written is None or written.timestamp() > now - _FRESH
         return version + (f"~{now}" if is_fresh else "")
 
-    def bring_up(self, *, rebuild: bool = False, progress: Progress | None = None) -> IndexReport:
+    def bring_up(self, *, rebuild: bool = False, progress: Callable[[int, int], None] | None = None) -> IndexReport:
         """Brings all of it up to date now, from nothing with `rebuild`; tells what was done."""
         with self._mutex:
             if rebuild:
@@ -223,7 +224,7 @@ class Search:
         if self._tables.exists:
             self.bring_up(rebuild=anew)
 
-    def backfill(self, progress: Progress | None = None) -> int:
+    def backfill(self, progress: Callable[[int, int], None] | None = None) -> int:
         """Makes the vectors that are missing, because the embedder was away or came later; how many it made."""
         made, lacking = self.bring_up().embedded, self._kept.incomplete()
         marks, missing = dict(self._marks()) if lacking else {}, sum(lacking.values())
