@@ -95,11 +95,13 @@ def is_shown(said: str, page: str) -> bool:
 
 
 def seen(said: bytes) -> str:
-    """What is left on the screen: a bar of progress, which a slow machine draws, is taken away again."""
+    """What is left on the screen of a quick machine: bars of progress are taken away again, and so is what is said of work
+    that takes longer than a second."""
     text = re.sub(
         r"[^\n]*\n(?:\x1b\[\?25h)?\r?\x1b\[1A(?=\x1b\[2K)|[^\n]*\x1b\[2K", "", said.decode("utf-8", "replace")
     )
-    return re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text).replace("\r\n", "\n")
+    text = re.sub(r"\x1b\[[0-9;?]*[A-Za-z]", "", text).replace("\r\n", "\n")
+    return re.sub(r"^anima: [^\n]* …\n", "", text, flags=re.MULTILINE)
 
 
 def is_asked(terminal: int, said: bytes) -> bool:

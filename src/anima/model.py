@@ -22,6 +22,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 Complete = Callable[[str], str]  # a model, as a host gives it: a question in, an answer out, no tools
+# Who knows where a line belongs when no section is sure: given those it may belong under, likeliest first, and the one it goes
+# under else, it names one (which is made where there is none), or None for the latter.
+Choose = Callable[[Sequence[str], str], str | None]
 Purpose = Literal["document", "query"]
 
 

@@ -991,12 +991,28 @@ def test_on_a_pipe_what_only_looks_or_adds_a_copy_goes_on(aria: Path, words: lis
     assert run([*words, "--home", str(aria)]) in (0, 1)
 
 
+@pytest.mark.parametrize(("key", "heading"), [(b"2", "Lessons"), (b"\n", "Notes"), (b"x", "Notes")])
+def test_one_key_chooses_the_section_of_a_line_that_may_belong_to_several(aria: Path, key: bytes, heading: str) -> None:
+    fact, asked = "The boat leaks at the stern", b"[Enter] Notes"
+    code, shown = on_a_terminal("remember", fact, "--home", aria, until=asked, keys=key)
+
+    assert code == 0 and "Where does it belong?  [1] Projects  [2] Lessons  " in shown
+    assert f"## {heading}\n\n- {fact}\n" in (aria / "MEMORY.md").read_text(encoding="utf-8")
+
+
+def test_nobody_is_asked_where_a_line_belongs_but_by_a_terminal_in_doubt(cli: Cli, aria: Path) -> None:
+    assert "under Notes" in cli("remember", "The boat leaks at the stern", "--as-owner", "--home", aria).out
+    code, shown = on_a_terminal("remember", "Luis is my brother", "--home", aria)
+    assert code == 0 and "belong" not in shown and "under People" in shown
+
+
 SECRET = "sk-proj-" + "abcdefghijklmnopqrstuvwxyz0123456789ABCD"
 
 
 @pytest.mark.parametrize(("keys", "stays"), [(b"n\n", False), (b"\n", True)])
 def test_a_secret_is_asked_about_and_a_very_long_fact_is_not_taken(aria: Path, keys: bytes, stays: bool) -> None:
-    code, shown = on_a_terminal("remember", SECRET, "--home", aria, until=b"Keep it? [Y/n]", keys=keys)
+    under = ("--section", "Notes")
+    code, shown = on_a_terminal("remember", SECRET, *under, "--home", aria, until=b"Keep it? [Y/n]", keys=keys)
 
     assert code == 0 and "Keep it?" in shown and ("taken back" in shown) is not stays
     assert (SECRET in (aria / "MEMORY.md").read_text(encoding="utf-8")) is stays

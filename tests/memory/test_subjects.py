@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from anima import BadArguments, Home, Scope
+from anima import BadArguments, Home, NoSuchDocument, NoSuchRevision, Scope
 from anima.testing import Clock
 
 SECRET = "sk-ant-" + "api03-" + "Zx9" * 20
@@ -38,6 +38,19 @@ def test_each_verb_says_what_it_changed(home: Home) -> None:
     assert subjects(home) == ["delete notes/b.md"]
     home.undo()
     assert subjects(home) == ["undo notes/b.md: The reading was 7"]
+
+
+def test_an_undo_that_names_nothing_leaves_the_pages_of_a_new_home(tmp_path: Path) -> None:
+    with Home.create(tmp_path / "new", name="Aria") as home:
+        home.remember("Ana has a boat", section="People")
+        home.undo()
+        with pytest.raises(NoSuchRevision, match="no change to take back"):
+            home.undo()
+        assert home.read("SOUL.md").text
+        [made] = [change for change in home.past.changes() if change.what == "seed"]
+        home.undo(made.id)
+        with pytest.raises(NoSuchDocument):
+            home.read("SOUL.md")
 
 
 def test_notes_that_are_committed_together_are_told_together(home: Home) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from anima.text.pages import MOST_LINES, filled, placed
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
-from placement import GOAL, facts, landed  # the benchmark says what is right
+from placement import GOAL, Owner, facts, landed  # the benchmark says what is right
 
 MEMORY = """# Memory
 
@@ -55,6 +56,34 @@ def test_notes_are_made_at_the_end_where_there_are_none() -> None:
     page = "# Memory\n\n## Boat\n\n- Moored at Kirkwall\n\n## Bees\n"
 
     assert placed(page, "- The wifi is larch-5G") == (f"{page}\n## Notes\n\n- The wifi is larch-5G\n", "Notes")
+
+
+def test_whoever_can_be_asked_chooses_where_no_section_is_sure_and_nowhere_else() -> None:
+    asked: list[tuple[list[str], str]] = []
+
+    def bees(likely: Sequence[str], otherwise: str) -> str:
+        asked.append((sorted(likely), otherwise))
+        return "Bees"
+
+    assert placed(MEMORY, "- The Sandpiper leaks at the mast", choose=bees).section == "Boat" and not asked
+    assert placed(MEMORY, "- The wifi is called larch-5G", section="Boat", choose=bees).section == "Boat" and not asked
+    assert placed(MEMORY, "- The wifi is called larch-5G", choose=bees).section == "Bees"
+    assert asked == [(["Bees", "Boat"], "Notes")]
+
+
+def test_who_is_asked_may_leave_it_or_name_a_heading_of_their_own() -> None:
+    line = "- The wifi is called larch-5G"
+    assert placed(MEMORY, line, choose=lambda likely, otherwise: None) == placed(MEMORY, line)
+    assert placed(MEMORY, line, choose=lambda likely, otherwise: "House").text.endswith(f"## House\n\n{line}\n")
+
+
+@pytest.mark.parametrize("mark", ["<!-- share: group -->", "<!-- private -->"])
+def test_no_heading_that_others_read_is_ever_offered(mark: str) -> None:
+    offered: list[str] = []
+    page = MEMORY.replace("## Bees", f"## Bees {mark}")
+    for line in ("- The wifi is called larch-5G", "- The northern hive has a new queen"):
+        placed(page, line, choose=lambda likely, otherwise: offered.extend([*likely, otherwise]))
+    assert set(offered) == {"Boat", "Notes"}
 
 
 def test_a_section_that_is_named_is_taken_whatever_the_line_is_like() -> None:
@@ -124,6 +153,15 @@ def test_most_of_two_hundred_facts_land_where_a_person_would_put_them_and_none_w
     assert len(places) == 200
     assert not [fact.text for fact, _, marked in places if marked]
     assert sum(section in fact.right for fact, section, _ in places) >= GOAL * len(places)
+
+
+def test_one_key_in_doubt_puts_facts_of_people_nobody_thought_of_where_they_would() -> None:
+    owner = Owner()
+    places = [(fact, *landed(fact, owner=owner)) for fact in facts("placement_blind")]
+
+    assert len(places) == 200 and not any(marked for _, _, marked in places)
+    assert sum(section in fact.right for fact, section, _ in places) >= GOAL * len(places)
+    assert owner.asked < len(places) / 2
 
 
 # -- fields ------------------------------------------------------------------------------------------------------------

@@ -40,7 +40,9 @@ def remember(home: Home, fact: str, section: str | None, reason: str, json: bool
     """
     fact = given_text(fact).rstrip("\n")
     if is_owner(as_owner):
-        return _asked_about(home, home.remember(fact, section=section, reason=reason), can_ask=not json)
+        choose = _section if not json and sys.stdin.isatty() and sys.stdout.isatty() else None
+        kept = home.remember(fact, section=section, reason=reason, choose=choose)
+        return _asked_about(home, kept, can_ask=not json)
     return _wished(home, target="memory", content=fact, section=section, reason=reason)
 
 
@@ -169,6 +171,13 @@ def delete(home: Home, path: str, base: str | None, reason: str, as_owner: bool)
 
 def _written(receipt: Receipt) -> Reply:
     return Reply(receipt, lambda: show.receipts([receipt]), 5 if receipt.status == "refused" else 0)
+
+
+def _section(likely: Sequence[str], otherwise: str) -> str | None:
+    """The section that the owner takes, by one key, where none is sure; any other key leaves it where it goes by itself."""
+    offered = {str(number): title for number, title in enumerate(likely, start=1)}
+    shown = "  ".join(f"[{key}] {flat(title)}" for key, title in offered.items())
+    return offered.get(one_key(f"Where does it belong?  {shown}  [Enter] {flat(otherwise)}"))
 
 
 def _asked_about(home: Home, receipt: Receipt, *, can_ask: bool) -> Reply:

@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from anima.config import Config, TidyConfig
-from anima.errors import BadArguments, NoSuchDocument, StaleWrite
+from anima.errors import BadArguments, NoSuchDocument
 from anima.home.opening import make_home, open_site
 from anima.layout.trust import served
-from anima.model import Access, Complete, DocPath, Document, Embedder, Entry, Kind, Receipt, Runtime, Scope
+from anima.model import Access, Choose, Complete, DocPath, Document, Embedder, Entry, Kind, Receipt, Runtime, Scope
 from anima.prompt import Hook
 from anima.prompt.gather import Prompts, main_prompt
 from anima.prompt.identity import AgentIdentity
@@ -443,13 +443,11 @@ class Home:
         """Removes a document; `undo` brings it back. With `base`, only if it still is what was read."""
         return self._submit(Kind.DELETE, DocPath.parse(path), base=base, reason=reason)
 
-    def remember(self, fact: str, *, section: str | None = None, reason: str = "") -> Receipt:
-        """One line more in MEMORY.md. A line that says so already is told, and nothing is written."""
-        try:
-            return self._writer.remember(fact, section=section, reason=reason)
-        except StaleWrite:  # somebody else wrote meanwhile; with the home's lock nobody does
-            with self.site.store.lock():
-                return self._writer.remember(fact, section=section, reason=reason)
+    def remember(
+        self, fact: str, *, section: str | None = None, choose: Choose | None = None, reason: str = ""
+    ) -> Receipt:
+        """One line more in MEMORY.md; one that says so already is told. `choose` is asked where no section is sure."""
+        return self._writer.remember(fact, section=section, choose=choose, reason=reason)
 
     def note(self, content: str, *, reason: str = "") -> Receipt:
         """One line more in today's log, in the user's timezone."""

@@ -222,7 +222,8 @@ class Past:
         elif change is not None:
             found = [i for i in done if i.id == change]
         else:
-            found = [i for i in done if i.what != "undo" and i.id not in undone][-1:]
+            named = ("undo", "seed")  # the pages of a new home go only when they are named
+            found = [i for i in done if i.what not in named and i.id not in undone][-1:]
         if not found:
             which = f" of session {session}" if session is not None else f" {change}" if change is not None else ""
             raise NoSuchRevision(f"there is no change{which} to take back", hint="anima history lists them")

@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from anima.config import FILE, load
-from anima.errors import BadArguments, BadText, HomeError, Refused
+from anima.errors import BadArguments, BadText, HomeError, Refused, StaleWrite
 from anima.gate import judge
 from anima.gate.rules import GatePolicy, Situation, file_policy, said, untrusted
 from anima.gate.scan import scan_text
@@ -42,6 +42,7 @@ from anima.model import (
     Actor,
     Answer,
     Change,
+    Choose,
     DocPath,
     Finding,
     Kind,
@@ -152,14 +153,30 @@ class Writer:
 
     # -- the owner's verbs ----------------------------------------------------------------------------------------------
 
-    def remember(self, fact: str, *, section: str | None, reason: str) -> Receipt:
+    def remember(self, fact: str, *, section: str | None, reason: str, choose: Choose | None = None) -> Receipt:
         """One line more in the curated memory, unless it says so already."""
+        answers: list[str | None] = []
+
+        def once(
+            likely: Sequence[str], otherwise: str
+        ) -> str | None:  # nobody is asked twice, nor under the home's lock
+            answers.extend([] if answers or choose is None else [choose(likely, otherwise)])
+            return answers[0] if answers else None
+
+        try:
+            return self._remember(fact, section, reason, once)
+        except StaleWrite:  # somebody else wrote meanwhile; with the home's lock nobody does
+            choose = None
+            with self.store.lock():
+                return self._remember(fact, section, reason, once)
+
+    def _remember(self, fact: str, section: str | None, reason: str, choose: Choose) -> Receipt:
         path = DocPath.parse(self.layout.curated)
         text = self.site.text_of(path)
         if twin := twin_of(text or "", fact):
             told = f"{path} line {twin.line} says so already: {twin.text}"
             return Receipt(status="refused", path=path, rule="duplicate", reason=told)
-        page = remembered(text or "", fact, section=section)
+        page = remembered(text or "", fact, section=section, choose=choose)
         change = owners(path, Kind.WRITE, page.text, base=digest_of(text), reason=reason)
         return self.submit([replace(change, under=page.section)])[0]
 

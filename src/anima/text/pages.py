@@ -22,7 +22,7 @@ from datetime import date, datetime
 from typing import NamedTuple
 
 from anima.errors import BadArguments, BadPath
-from anima.model import DocPath
+from anima.model import Choose, DocPath
 from anima.text import bullet_text
 from anima.text.markdown import (
     BOM,
@@ -46,6 +46,8 @@ from anima.text.markdown import (
 )
 
 NOTES = "Notes"
+SURE = 0.55  # how likely a section must be for nobody to be asked
+MOST_OFFERED = 5  # sections to choose from
 LEAST = 0.35  # how likely the best section must be; below that, a line in Notes is easier to find than a misfiled one
 MOST_LINES, MOST_SECTIONS = 60, 200  # of a section, the newest; of a page
 _FIELD = re.compile(
@@ -62,25 +64,24 @@ class Landed(NamedTuple):
     section: str | None
 
 
-def placed(text: str, line: str, *, section: str | None = None) -> Landed:
-    """The page with one more bullet, further lines hanging below it, where it belongs."""
+def placed(text: str, line: str, *, section: str | None = None, choose: Choose | None = None) -> Landed:
+    """The page with one more bullet, further lines hanging below it, where it belongs. `choose` is asked in doubt."""
     if not text.strip(BOM).strip():
         text = f"{text}# Memory{newline_of(text)}"
     found = [part for part in sections(text) if part.level and not part.claimed]
     level = marked_at(all_sections(text), len(text), also=_DREAMED)
-    if section is not None:
-        target = _titled(text, section)
-    elif len(found) < 2 and level is None:  # one list, whatever it says
+    if section is None and len(found) < 2 and level is None:  # one list, whatever it says
         last = lines_of(text)[-1]
         bullet = bullet_of(last)
         gap = "" if (bullet and bullet.is_point) or not last.strip() else newline_of(text)
         return Landed(add_last(text, gap + line), None)
+    if section is None:
+        section, target = _most_alike(text, found, line, choose)
     else:
-        target = _most_alike(text, found, line)
+        target = _titled(text, section)
     if target is not None:
         return Landed(add_to(text, found, target, line), target.title)
-    title = section or NOTES
-    return Landed(add_section(text, title, line, level=min(level or 2, 2)), title)
+    return Landed(add_section(text, section, line, level=min(level or 2, 2)), section)
 
 
 def filled(text: str, content: str) -> str:
@@ -133,8 +134,9 @@ def opening_for(text: str) -> str:
     return f"{newline}{'#' * min(level, 2)} {NOTES}{newline}{newline}"
 
 
-def _most_alike(text: str, found: Sequence[Section], line: str) -> Section | None:
-    """The section that most speaks for, if enough does; else, or where others read it, the one for all the rest, if there is one."""
+def _most_alike(text: str, found: Sequence[Section], line: str, choose: Choose | None) -> tuple[str, Section | None]:
+    """The heading that most speaks for, if enough does, and its section; else, or where others read it, the one for all the rest,
+    which a page may lack. Whoever can be asked chooses where nothing is sure."""
     from anima.text.places import likelihoods  # numbers, which a page of one list does without
 
     marks, known = all_sections(text), [(part, own_end(found, part)) for part in found[:MOST_SECTIONS]]
@@ -144,11 +146,17 @@ def _most_alike(text: str, found: Sequence[Section], line: str) -> Section | Non
     ]  # else a title
     said = [[without_tail(bullet_text(row), loose=True) for row in lines[at]] for at in places]
     likely = likelihoods([known[at][0].title for at in places], said, without_tail(bullet_text(line), loose=True))
-    best = max(range(len(places)), key=lambda number: (likely[number], -number), default=None)
-    free = [at for at in places if marked_at(marks, known[at][1], also=_DREAMED) is None]
-    if best is not None and likely[best] >= LEAST and places[best] in free:
-        return found[places[best]]
-    return next((found[at] for at in free if found[at].title.casefold() == NOTES.casefold()), None)
+    ranked = sorted(zip(likely, places, strict=True), key=lambda each: (-each[0], each[1]))
+    free = [at for _, at in ranked if marked_at(marks, known[at][1], also=_DREAMED) is None]
+    rest = next((found[at] for at in sorted(free) if found[at].title.casefold() == NOTES.casefold()), None)
+    best, at = ranked[0] if ranked else (0.0, -1)
+    target = found[at] if best >= LEAST and at in free else rest
+    if choose is not None and (best < SURE or at not in free):
+        others = [found[each] for each in free if found[each] is not target][:MOST_OFFERED]
+        wanted = choose([part.title for part in others], target.title if target else NOTES) if others else None
+        if wanted is not None:
+            return wanted, next((part for part in others if part.title == wanted), _titled(text, wanted))
+    return (target.title if target else NOTES), target
 
 
 # -- bank pages, read ---------------------------------------------------------------------------------------------------
@@ -274,9 +282,9 @@ class SaidAlready(NamedTuple):
     text: str
 
 
-def remembered(text: str, fact: str, *, section: str | None) -> Landed:
+def remembered(text: str, fact: str, *, section: str | None, choose: Choose | None = None) -> Landed:
     """MEMORY.md with one more bullet, where it belongs, and the heading it stands under."""
-    return placed(text, as_bullet(fact), section=section)
+    return placed(text, as_bullet(fact), section=section, choose=choose)
 
 
 def apart(text: str, added: str) -> str:
