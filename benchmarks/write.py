@@ -135,7 +135,7 @@ def per_step(home: Home, *, rounds: int) -> dict[str, float]:
     owners: dict[str, Any] = {
         "writing": home._writer,
         "books": home.site.store,
-        "hand": home.site.store._steps,
+        "hand": home.site.store._batches.steps,
         "ledger": home.site.store.ledger,
     }
     for name, owner, method in STEPS:

@@ -6,8 +6,9 @@ import json
 import os
 import threading
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from hashlib import sha256
+from hashlib import blake2b, sha256
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anima.errors import BadArguments, Damaged, NewerFormat
-from anima.ledger import FORMAT, ORIGINAL, Edit, Intent, Key, Ledger
+from anima.ledger import FORMAT, ORIGINAL, Edit, Intent, Key, Ledger, sealed
 from anima.ledger.views import Verification, verify
 from anima.model import Actor, Kind, Origin, Scope
 
@@ -169,6 +170,22 @@ def test_a_lone_surrogate_has_a_digest() -> None:
     assert KEY.line("\ud800") and KEY.of("\ud800")
 
 
+_LINES = st.text(alphabet="-*+1٣.) \t\r\v\x85\u2000\u2028\xa0ae\u0301é\u0338\ud800\u1100\u1161\n\n  ab0-", max_size=40)
+
+
+@given(_LINES)
+def test_the_lines_of_a_text_have_the_digests_that_each_has_alone(text: str) -> None:
+    alone = [KEY.line(line) for line in text.split("\n")]
+    assert KEY.lines(text) == alone
+    assert KEY.distinct(text) == [digest for digest in dict.fromkeys(alone) if digest]
+
+
+def test_the_digest_of_a_line_is_what_ledgers_hold() -> None:
+    data = "likes café".encode()
+    told = blake2b(data, digest_size=16, key=KEY._secret, person=b"anima line").hexdigest()
+    assert KEY.lines("likes  cafe\u0301\r\n 3) likes café") == [KEY.line("- likes café")] * 2 == [told] * 2
+
+
 def test_a_key_of_the_wrong_length_is_damage() -> None:
     with pytest.raises(Damaged):
         Key(b"short")
@@ -240,6 +257,43 @@ def test_a_record_longer_than_any_block_is_read_back() -> None:
     assert [record.n for record in again.records(2)] == [3, 4, 5]
     assert len(next(again.records(3)).fields["lines"]) == 70_000
     assert checked(log).ok
+
+
+def long_intent() -> Intent:
+    edit = Edit(path="MEMORY.md", kind=Kind.WRITE, lines=tuple(KEY.line(str(i)) for i in range(5_000)))
+    return replace(an_intent(taint=frozenset({Origin.WEB}), scope=Scope.MAIN), edits=(edit,))
+
+
+def test_a_long_record_is_the_same_to_who_wrote_it_and_to_who_reads_it() -> None:
+    log = filled(3)
+    ledger, other = open_ledger(log), open_ledger(log)
+    made = ledger.intend(long_intent())
+    told = [next(each.records(3)) for each in (ledger, ledger, other, other, open_ledger(log))]
+    assert told == [made] * 5
+    assert [Intent.from_record(record) for record in told] == [long_intent()] * 5
+    assert ledger.pending() == other.pending() == [long_intent()]
+    assert list(ledger.records(4)) == list(ledger.records(kinds=("done",))) == []
+
+
+def test_a_long_record_that_somebody_changes_is_believed_no_longer() -> None:
+    log = filled(3)
+    ledger = open_ledger(log)
+    made = ledger.intend(long_intent())
+    assert list(ledger.records(3)) == [made]
+    at = log.data.index(KEY.line("7").encode())
+    log.data[at : at + 32] = KEY.line("x").encode()
+    assert list(ledger.records(3)) == ledger.pending() == []
+
+
+@pytest.mark.parametrize(
+    "fields", [{}, {"a": [1, "ü"]}, {"id": "c1"}, {"gone": {"hash": "x", "z": 0}, "hats": 2, "zz": None}]
+)
+def test_the_hash_of_a_record_is_that_of_its_line_without_it(fields: dict[str, Any]) -> None:
+    record, line = sealed(7, "t", "done", fields, prev=ORIGINAL, key=KEY)
+    body = {**fields, "n": 7, "t": "t", "kind": "done", "prev": ORIGINAL}
+    assert record.hash == KEY.seal(json.dumps(body, sort_keys=True, separators=(",", ":")).encode())
+    whole = {**body, "hash": record.hash}
+    assert line == json.dumps(whole, sort_keys=True, separators=(",", ":")).encode() + b"\n"
 
 
 def test_only_records_that_ask_for_it_are_synced() -> None:

@@ -16,14 +16,14 @@ import hashlib
 import json
 import re
 import unicodedata
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from anima.errors import BadArguments, Damaged, refuse_newer
 from anima.model import MAX_PATH, Actor, Kind, Origin, Scope
-from anima.text import bullet_text
+from anima.text import SIGN, bullet_text
 
 FORMAT = 3  # of the home as a whole; a ledger begins with it, and a greater number is refused
 _HALF = 2**24  # of a record's number, which is hidden half by half
@@ -75,12 +75,13 @@ class Still:
 class Key:
     """Makes the keyed digests of one home. Whoever has not the key can neither guess nor test a text."""
 
-    __slots__ = ("_secret",)
+    __slots__ = ("_line", "_secret")
 
     def __init__(self, secret: bytes) -> None:
         if not 16 <= len(secret) <= 64:
             raise Damaged("the home's key has not the right length", hint="put the key of this home back from a backup")
         self._secret = secret
+        self._line = hashlib.blake2b(digest_size=16, key=secret, person=b"anima line")  # copied for each line
 
     def __repr__(self) -> str:
         return f"Key({self.id[:8]}…)"
@@ -104,12 +105,7 @@ class Key:
         Equal for lines that differ only in line ending, blanks at either end, the width of blanks in between, the
         list marker (bullet or number, so that moving a line in a numbered list changes nothing) or Unicode form (NFC).
         """
-        words = bullet_text(" ".join(text.split()))
-        if not words:
-            return ""
-        if not words.isascii():
-            words = unicodedata.normalize("NFC", words)
-        return self._digest(words.encode("utf-8", "surrogatepass"), b"anima line")
+        return self._digests([_said_in(text)])[0]
 
     def phrase(self, words: str) -> str:
         """The digest of a phrase that stays forgotten, of its words as `forgotten` cuts them."""
@@ -117,7 +113,21 @@ class Key:
 
     def lines(self, text: str) -> list[str]:
         """The digest of each line of a text, in order; lines end at LF."""
-        return [self.line(line) for line in text.split("\n")]
+        said = _said(text)
+        known = dict(zip(distinct := dict.fromkeys(said), self._digests(distinct), strict=True))
+        return [known[line] for line in said]
+
+    def distinct(self, text: str) -> list[str]:
+        """The digests of the lines of a text, each once, of those that say something."""
+        return self._digests(line for line in dict.fromkeys(_said(text)) if line)
+
+    def _digests(self, lines: Iterable[bytes]) -> list[str]:
+        made, copy = list[str](), self._line.copy
+        for line in lines:
+            digest = copy()
+            digest.update(line)
+            made.append(digest.hexdigest() if line else "")
+        return made
 
     def name_of(self, number: int) -> str:
         """The public name of a record's number, which tells whoever has not the key nothing of how many there are."""
@@ -140,6 +150,29 @@ class Key:
 
     def _digest(self, data: bytes, purpose: bytes) -> str:
         return hashlib.blake2b(data, digest_size=16, key=self._secret, person=purpose).hexdigest()
+
+
+_PRINTED = bytes([10, *range(32, 127)])
+_SAID = re.compile(rf"\n ?(?:{SIGN}(?: |(?=\n)|\Z))?(.*)".encode())
+
+
+def _said(text: str) -> list[bytes]:
+    """What each line of a text says, as `Key.line` tells lines apart; all lines at once, because a document has many."""
+    rare = set(text.encode("utf-8", "surrogatepass").translate(None, _PRINTED).decode("utf-8", "surrogatepass"))
+    if any(map(str.isdecimal, rare)):  # a sign may be of them, too
+        return [_said_in(line) for line in text.split("\n")]
+    for blank in filter(str.isspace, rare):
+        text = text.replace(blank, " ")
+    text = unicodedata.normalize("NFC", text) if rare else text
+    data = text.encode("utf-8", "surrogatepass")
+    while b"  " in data:
+        data = data.replace(b"  ", b" ")
+    return [line.rstrip(b" ") for line in _SAID.findall(b"\n" + data)]
+
+
+def _said_in(line: str) -> bytes:
+    words = bullet_text(" ".join(line.split()))
+    return (words if words.isascii() else unicodedata.normalize("NFC", words)).encode("utf-8", "surrogatepass")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,8 +213,12 @@ def first_of(log: Log) -> tuple[Record | None, bytes]:
 def sealed(n: int, t: str, kind: str, fields: Mapping[str, Any], *, prev: str, key: Key) -> tuple[Record, bytes]:
     """A record and its line: the hash is that of the line without it, made with the key."""
     body = {**fields, "n": n, "t": t, "kind": kind, "prev": prev}
-    digest = key.seal(_encode(body).encode("ascii"))
-    data = _encode({**body, "hash": digest}).encode("ascii") + b"\n"
+    # Once, though it is sealed without the hash and kept with it: a record of a long document has many digests.
+    first = _encode({name: body[name] for name in body if name < "hash"}).encode("ascii")[:-1]
+    rest = _encode({name: body[name] for name in body if name > "hash"}).encode("ascii")[1:] + b"\n"
+    first += b"," if len(first) > 1 else b""
+    digest = key.seal(first + rest[:-1])
+    data = b'%s"hash":"%s",%s' % (first, digest.encode("ascii"), rest)
     return Record(n=n, t=t, kind=kind, fields=dict(fields), prev=prev, hash=digest), data
 
 
@@ -265,6 +302,7 @@ def lines_back(file: Readable, end: int) -> Iterator[bytes]:
 
 
 _OWN_KEYS = frozenset({"n", "t", "kind", "prev", "hash"})
+_LONG = 1 << 16  # bytes of a record that is not parsed again as long as it is the last of its length
 _SETTLED_ENOUGH = 64  # batches run one at a time, so an open one cannot lie behind this many settled ones
 
 
@@ -364,6 +402,7 @@ class Ledger:
         can be added."""
         self._log, self._clock, self._keep, self._key, self._noted = log, clock, keep, key, noted
         self._alarm: str | None = None
+        self._long: tuple[bytes, Record | None] = (b"", None)  # the last long line that was read or written
         self._tip = _last(log, key)
 
     @property
@@ -424,6 +463,8 @@ class Ledger:
         t = self._clock().astimezone(UTC).isoformat(timespec="microseconds")
         made, data = sealed(tip.n + 1, t, kind, fields, prev=tip.hash, key=self.key)
         self._log.append(data, sync=sync)
+        if kind == "intent" and len(data) > _LONG:
+            self._long = (data[:-1], made)
         self._tip = Tip(n=made.n, hash=made.hash, full=tip.full + len(data))
         if sync and self._noted is not None:
             self._noted(self, made)
@@ -446,7 +487,7 @@ class Ledger:
         found: list[Intent] = []
         wanted = _of_kinds(("intent", "done", "failed"))
         for line in lines_back(self._log, tip.full):
-            if not wanted(line.decode("latin-1")) or (record := sound(line, self._key)) is None:
+            if not wanted(line) or (record := self._sound(line, 0, ())) is None:
                 continue
             if record.kind != "intent":
                 settled.add(str(record.fields.get("id")))
@@ -481,13 +522,25 @@ class Ledger:
             back = zip(range(tip.n + tip.bad - after), lines_back(self._log, tip.full), strict=False)
             start -= sum(len(line) + 1 for _, line in back)
         for _, block in blocks(self._log, start, tip.full):
-            for line in block[:-1].decode("latin-1").split("\n"):
-                record = parse(line) if wanted(line) else None
-                if record is None or record.n <= after or (kinds and record.kind not in kinds):
+            for line in block[:-1].split(b"\n"):
+                if not wanted(line) or (record := self._sound(line, after, kinds)) is None:
                     continue
-                if holds(record, line.encode("latin-1"), self._key):
-                    after = record.n
-                    yield record
+                after = record.n
+                yield record
+
+    def _sound(self, line: bytes, after: int, kinds: Collection[str]) -> Record | None:
+        """The record of a line, if it is what was written, comes after another and is of these kinds. The last long one is
+        known by its bytes: it is asked for several times while a change is made, and reading it takes as long as writing."""
+        known, record = self._long
+        if line != known:
+            record = parse(line.decode("latin-1"))
+        if record is None or record.n <= after or (kinds and record.kind not in kinds):
+            return None
+        if line != known and not holds(record, line, self._key):
+            return None
+        if len(line) > _LONG:
+            self._long = (line, record)
+        return record
 
     def _catch_up(self) -> Tip:
         """Take in what others added. Readers go on with whatever stands there; the next `add` tells of an alarm.
@@ -513,9 +566,9 @@ class Ledger:
         return new
 
 
-def _of_kinds(kinds: Collection[str]) -> Callable[[str], object]:
+def _of_kinds(kinds: Collection[str]) -> Callable[[bytes], object]:
     """A quick look whether a line can be a record of these kinds; with none named, every line can."""
-    return re.compile("|".join(re.escape(f'"kind":"{kind}"') for kind in kinds)).search
+    return re.compile("|".join(re.escape(f'"kind":"{kind}"') for kind in kinds).encode()).search
 
 
 def _check_value(value: object, *, depth: int) -> None:
@@ -526,6 +579,11 @@ def _check_value(value: object, *, depth: int) -> None:
     elif isinstance(value, list | tuple | dict):
         if depth > 8:
             raise BadArguments("a record of the ledger is nested too deeply")
+        if isinstance(value, list) and set(map(type, value)) == {
+            str
+        }:  # the many digests of a document, looked at as one
+            whole = "".join(value)
+            value = value if "\n" in whole or "\r" in whole else [max(value, key=len)]
         for inner in (*value, *value.values()) if isinstance(value, dict) else value:
             _check_value(inner, depth=depth + 1)
 

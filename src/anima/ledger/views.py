@@ -149,8 +149,7 @@ class Provenance:
     def new_lines(self, path: DocPath, text: str) -> list[str]:
         """The digests of lines that no record of ours explains."""
         known = self._known.get(path.key)
-        found = dict.fromkeys(self._key.lines(text))
-        return [digest for digest in found if digest and (known is None or digest not in known.lines)]
+        return [digest for digest in self._key.distinct(text) if known is None or digest not in known.lines]
 
     def intents(self) -> dict[str, tuple[Intent, Record]]:
         """Batches begun and not finished, as far as this view has read."""

@@ -20,7 +20,6 @@ from anima.ledger import Edit, Intent, Key, Ledger, Record, Tip, parse
 from anima.ledger.views import Provenance
 from anima.model import MAX_BYTES, Actor, Answer, Change, DocPath, Kind, Verdict
 from anima.store import Batch, Head, Note, Revision
-from anima.text.markdown import lines_of
 
 _MAX_DIFF_LINES = 40_000  # above this a diff only tells what was taken out and put in; below, it is quick
 _PERSON = re.compile(rb"(.*) <[^<>]*> (-?\d{1,18}) [+-]\d{4}", re.DOTALL)
@@ -101,9 +100,8 @@ def _edit_of_append(change: Change, present: Present, *, key: Key) -> Edit:
 
 def new_lines(old: str, new: str, *, key: Key) -> tuple[str, ...]:
     """The digests of lines that are new; those that stay keep the source they have."""
-    held = {line.strip() for line in lines_of(old)}
-    added = dict.fromkeys(key.line(line) for line in lines_of(new) if line.strip() not in held)
-    return tuple(digest for digest in added if digest)
+    held = set(map(str.strip, old.split("\n"))) if old else ()
+    return tuple(key.distinct("\n".join(line for line in new.split("\n") if line.strip() not in held) if held else new))
 
 
 def intent_of(batch: Batch, edits: Sequence[Edit], *, ledger: Ledger) -> Intent:
