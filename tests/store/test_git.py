@@ -12,6 +12,7 @@ import sys
 import threading
 import zlib
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
@@ -70,6 +71,39 @@ def object_file(home: Path, identity: str) -> Path:
 
 
 # --- versions
+
+
+@pytest.mark.parametrize("bare", [False, True])
+def test_a_long_document_is_kept_as_git_keeps_it(home: Path, bare: bool) -> None:
+    large = b"".join(b"- day %d\n" % n for n in range(200_000))
+    place = home / "history.git" if bare else home / ".git"
+    with closing(History.create(str(place), bare=bare)) as history:
+        first = put(home, history, {"notes/a.md": large, "notes/b.md": large, "MEMORY.md": b"- tea\n"})
+        second = put(home, history, {"notes/a.md": large + b"- more\n"})
+        assert put(home, history, {"notes/a.md": large}) != first
+        shown = [history.show(first, "notes/b.md"), history.show(second, "notes/a.md")]
+
+        assert shown == [large, large + b"- more\n"]
+        assert history.check() == []
+        assert git(place, "fsck", "--strict", "--full") == ""
+        assert git(place, "cat-file", "blob", f"{first}:notes/a.md").encode() == large
+        assert history.tree(first)["notes/a.md"] == blob_id(large)
+        assert not (place / "anima.new").exists()
+        git(place, "gc", "-q", "--prune=now")
+        assert not object_file(home, blob_id(large)).exists()
+        assert put(home, history, {"notes/c.md": large})
+        assert not object_file(home, blob_id(large)).exists()  # it stands in the pack
+        assert history.show(first, "notes/a.md") == large
+
+
+def test_a_long_document_is_not_written_behind_a_link(home: Path, history: History) -> None:
+    large = b"- tea\n" * 200_000
+    put(home, history, {"MEMORY.md": b"- tea\n"})
+    object_file(home, blob_id(large)).parent.symlink_to(home)
+
+    with pytest.raises(Damaged):
+        history.commit({"notes/a.md": large}, NOTE)
+    assert sorted(path.name for path in home.iterdir()) == [".git", "MEMORY.md"]
 
 
 def test_every_version_of_a_document_comes_back(home: Path, history: History) -> None:

@@ -113,8 +113,7 @@ class Key:
 
     def lines(self, text: str) -> list[str]:
         """The digest of each line of a text, in order; lines end at LF."""
-        said = _said(text)
-        known = dict(zip(distinct := dict.fromkeys(said), self._digests(distinct), strict=True))
+        known = dict(zip(distinct := dict.fromkeys(said := _said(text)), self._digests(distinct), strict=True))
         return [known[line] for line in said]
 
     def distinct(self, text: str) -> list[str]:
@@ -124,8 +123,7 @@ class Key:
     def _digests(self, lines: Iterable[bytes]) -> list[str]:
         made, copy = list[str](), self._line.copy
         for line in lines:
-            digest = copy()
-            digest.update(line)
+            (digest := copy()).update(line)
             made.append(digest.hexdigest() if line else "")
         return made
 
@@ -302,7 +300,7 @@ def lines_back(file: Readable, end: int) -> Iterator[bytes]:
 
 
 _OWN_KEYS = frozenset({"n", "t", "kind", "prev", "hash"})
-_LONG = 1 << 16  # bytes of a record that is not parsed again as long as it is the last of its length
+_LONG = 1 << 16  # bytes of a record that is not parsed a second time
 _SETTLED_ENOUGH = 64  # batches run one at a time, so an open one cannot lie behind this many settled ones
 
 
@@ -402,7 +400,7 @@ class Ledger:
         can be added."""
         self._log, self._clock, self._keep, self._key, self._noted = log, clock, keep, key, noted
         self._alarm: str | None = None
-        self._long: tuple[bytes, Record | None] = (b"", None)  # the last long line that was read or written
+        self._long: dict[bytes, Record] = {}  # the last long lines that were read or written
         self._tip = _last(log, key)
 
     @property
@@ -464,7 +462,7 @@ class Ledger:
         made, data = sealed(tip.n + 1, t, kind, fields, prev=tip.hash, key=self.key)
         self._log.append(data, sync=sync)
         if kind == "intent" and len(data) > _LONG:
-            self._long = (data[:-1], made)
+            self._sound(data[:-1], made)
         self._tip = Tip(n=made.n, hash=made.hash, full=tip.full + len(data))
         if sync and self._noted is not None:
             self._noted(self, made)
@@ -487,7 +485,7 @@ class Ledger:
         found: list[Intent] = []
         wanted = _of_kinds(("intent", "done", "failed"))
         for line in lines_back(self._log, tip.full):
-            if not wanted(line) or (record := self._sound(line, 0, ())) is None:
+            if not wanted(line) or (record := self._sound(line)) is None:
                 continue
             if record.kind != "intent":
                 settled.add(str(record.fields.get("id")))
@@ -523,23 +521,22 @@ class Ledger:
             start -= sum(len(line) + 1 for _, line in back)
         for _, block in blocks(self._log, start, tip.full):
             for line in block[:-1].split(b"\n"):
-                if not wanted(line) or (record := self._sound(line, after, kinds)) is None:
-                    continue
-                after = record.n
-                yield record
+                record = self._sound(line) if wanted(line) else None
+                if record is not None and record.n > after and (not kinds or record.kind in kinds):
+                    after = record.n
+                    yield record
 
-    def _sound(self, line: bytes, after: int, kinds: Collection[str]) -> Record | None:
-        """The record of a line, if it is what was written, comes after another and is of these kinds. The last long one is
-        known by its bytes: it is asked for several times while a change is made, and reading it takes as long as writing."""
-        known, record = self._long
-        if line != known:
-            record = parse(line.decode("latin-1"))
-        if record is None or record.n <= after or (kinds and record.kind not in kinds):
-            return None
-        if line != known and not holds(record, line, self._key):
-            return None
-        if len(line) > _LONG:
-            self._long = (line, record)
+    def _sound(self, line: bytes, made: Record | None = None) -> Record | None:
+        """The record of a line, if it is what was written. The last long ones are known by their bytes: while a change is
+        made they are asked for several times, and to parse one takes long."""
+        if len(line) <= _LONG:
+            return sound(line, self._key)
+        record = made or self._long.get(line) or sound(line, self._key)
+        if record is not None and line not in self._long:
+            kept = {**self._long, line: record}
+            while sum(map(len, kept)) > MAX_LINE:
+                del kept[next(iter(kept))]
+            self._long = kept  # another one, because threads read it
         return record
 
     def _catch_up(self) -> Tip:

@@ -25,7 +25,7 @@ from pygit2.enums import ObjectType
 
 from anima.errors import Damaged, HomeError, printable
 from anima.store.lock import HomeLock
-from anima.store.safe_open import held, open_beneath, regular, stat_at, write_all
+from anima.store.safe_open import held, open_beneath, open_folder, regular, stat_at, write_all
 
 MARK = "anima"  # the file that tells our repositories from all others
 BRANCH = "refs/heads/main"
@@ -47,6 +47,9 @@ _ENTRY = re.compile(rb"([1-7][0-7]{4,5}) ([^\0/]+)\0(.{20})", re.DOTALL)
 NO_FILES = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"  # the id of the empty tree
 MAX_ENTRIES, MAX_DEPTH = 500_000, 64  # a hostile tree can name itself a billion times in a few kilobytes
 _KINDS = {b"commit": ObjectType.COMMIT, b"tree": ObjectType.TREE, b"blob": ObjectType.BLOB, b"tag": ObjectType.TAG}
+# Bytes from which on a document is kept as it is: to compress it would take longer than all else that history does for a
+# change, and few documents are so long. A person's `git gc` makes the versions of one small.
+_LARGE = 2**20
 _MAX_OBJECT, _MAX_FILE = 64 * 2**20, 256 * 2**20
 _PATIENCE = 10.0  # seconds; a commit takes a millisecond
 _FOREIGN = (pygit2.GitError, OSError, KeyError, ValueError)  # what libgit2, the disk and bad objects raise
@@ -165,7 +168,18 @@ class Repository:
             self._odb.add_backend(pygit2.OdbBackendPack(place), 1)
 
     def _put(self, kind: ObjectType, data: bytes) -> str:
-        return str(self._odb.write(kind, data))
+        if kind != ObjectType.BLOB or len(data) < _LARGE:
+            return str(self._odb.write(kind, data))
+        self._must_be_safe()
+        whole = b"blob %d\0%s" % (len(data), data)
+        name = hashlib.sha1(whole, usedforsecurity=False).hexdigest()
+        if name not in self._odb:
+            self._write(OWN, zlib.compress(whole, 0))  # libgit2 would leave out what git knows a stream by
+            with suppress(FileExistsError):
+                os.mkdir(f"objects/{name[:2]}", 0o700, dir_fd=self._fd)
+            with held(open_folder(self._fd, f"objects/{name[:2]}")) as folder:
+                os.rename(OWN, name[2:], src_dir_fd=self._fd, dst_dir_fd=folder)
+        return name
 
     def _get(self, name: str, kind: ObjectType) -> bytes:
         """An object's bytes. libgit2 compares them with the id, so what is returned is what was written."""
