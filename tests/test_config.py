@@ -171,6 +171,12 @@ WRONG = [
 ]
 
 
+def test_scopes_of_an_extra_file_are_checked_however_a_caller_spells_the_list() -> None:
+    for names in (["everybody"], frozenset({"everybody"})):
+        with pytest.raises(BadConfig, match="additional"):
+            load("", env={}, trusted=True, flags={"prompt.additional": [{"path": "VISION.md", "scopes": names}]})
+
+
 @pytest.mark.parametrize(("text", "why"), WRONG)
 def test_a_value_of_the_wrong_type_or_range_is_an_error_that_names_its_key(text: str, why: str) -> None:
     with pytest.raises(BadConfig, match=why) as caught:

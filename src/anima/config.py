@@ -401,12 +401,13 @@ def _additional(raw: Any) -> tuple[Additional, ...]:
         raise ValueError(f"this must be a list of files, not {_named(raw)}")
     found = []
     for item in raw:
-        given = item._asdict() if isinstance(item, Additional) else {"path": item} if isinstance(item, str) else item
+        if isinstance(item, Additional):
+            found.append(item._replace(path=told(item.path)))
+            continue
+        given = {"path": item} if isinstance(item, str) else item
         if not isinstance(given, dict) or "path" not in given or set(given) - {"path", "scopes"}:
             raise ValueError('an entry is "FILE.md" or {path = "FILE.md", scopes = ["main", "group"]}')
-        seen_in = given.get("scopes", Additional("x").scopes)
-        scopes = seen_in if isinstance(seen_in, frozenset) else _scopes(seen_in)
-        found.append(Additional(told(given["path"]), scopes))
+        found.append(Additional(told(given["path"]), *([_scopes(given["scopes"])] if "scopes" in given else [])))
     return tuple(found)
 
 
