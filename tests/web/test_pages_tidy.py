@@ -380,12 +380,14 @@ def test_after_a_long_look_acts_follow_one_another_without_a_new_one(messy: Desk
     assert messy.home.upkeep.look().suggestions == ()
 
 
-def test_what_was_forgotten_since_a_long_look_is_not_shown_again(messy: Desk) -> None:
-    slow(messy)
+def test_what_was_forgotten_since_a_long_look_is_not_shown_again_nor_held(messy: Desk) -> None:
+    tidiness = slow(messy)
     assert "Bogota" in shown(messy)
     messy.home.forget(text=["Ana lives in Bogota"], dry_run=False)
 
     assert "Bogota" not in shown(messy) and "Bogota" not in messy.owner.get(API).text
+    looked = tidiness.look()
+    assert "Bogota" not in f"{looked.told} {looked.found}"
 
 
 # -- snapshots --------------------------------------------------------------------------------------------------------------

@@ -267,7 +267,8 @@ class Tidiness:
             if seen is None or (seen.stamp != stamp and (afresh or is_quick)) or (seen.outdated and afresh):
                 began, told = time.monotonic(), self._home.upkeep.look()
                 found, cost = {one.id: one for one in told.suggestions}, time.monotonic() - began
-                told = replace(told, suggestions=())  # what is forgotten later is kept in no other place
+                # What is forgotten later is kept in no other place than `found`, which is looked through again.
+                told = replace(told, stale=(), duplicates=(), contradictions=(), suggestions=())
                 seen = Looked(at=self._home.clock(), told=told, found=found, stamp=stamp, cost=cost)
             elif seen.stamp != stamp:
                 seen = self._still(seen, stamp)
