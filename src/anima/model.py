@@ -264,9 +264,18 @@ def _check_path(raw: str, text: str, forbidden: frozenset[str]) -> None:
             raise BadPath(raw, f"each part of a path has at most {MAX_SEGMENT_BYTES} bytes")
 
 
+LONG = 1_000_000  # characters of a text of which the last is kept with its digest: a change asks for it several times
+_digested: tuple[str | None, str] = (None, "")
+
+
 def digest_of(text: str | None) -> str:
     """The digest of a document's text, which serves as its version and as the ETag of the faces; "" where nothing stands."""
-    return "" if text is None else hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    global _digested
+    known, digest = _digested
+    if text is not known:
+        digest = "" if text is None else hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+        _digested = (text, digest) if text and len(text) >= LONG else _digested
+    return digest
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -895,3 +895,17 @@ def test_a_secret_is_struck_out_of_json_however_it_is_spelt_there() -> None:
 @pytest.mark.parametrize("name", OTHER_FLOODS)
 def test_a_flood_of_words_is_read_in_linear_time(name: str) -> None:
     assert grows_linearly(scan_text, OTHER_FLOODS[name], 80_000)
+
+
+def test_a_long_text_that_comes_again_has_its_own_findings_again() -> None:
+    plain = "- the gauge was read, and it was as usual\n" * 25_000
+    texts = [plain, plain + ORDER, ORDER + "\n" + plain, *(f"{plain}{ORDER} {n}" for n in range(6))]
+    alone = [
+        [(f.kind, f.line, f.start) for f in scan_text(text[-200:] if text.startswith(plain) else text)]
+        for text in texts
+    ]
+
+    first = [scan_text(text) for text in texts]
+    assert [scan_text(text) for text in reversed(texts)] == first[::-1]
+    assert [[f.kind for f in found] for found in first] == [[kind for kind, _, _ in found] for found in alone]
+    assert [found[0].start for found in first[1:3]] == [len(plain), 0]

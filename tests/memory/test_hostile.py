@@ -566,3 +566,14 @@ def test_a_hostile_ledger_moves_nothing_into_or_out_of_the_home(home: Home, tmp_
     assert (home.read("anima.toml").text, home.read("notes/a.md").text) == (toml, text)
     assert not home.exists("notes/new.md")
     assert (tmp_path / "outside/canary.md").read_text() == (tmp_path / "canary.md").read_text() == CANARY
+
+
+def test_what_an_undo_of_an_undo_brings_back_is_told_of_like_the_first_time(home: Home) -> None:
+    long = "- the gauge was read, and it was as usual\n" * 25_000 + "password: hunter2hunter2\n"
+    wrote = home.write("notes/long.md", long)
+    [gone] = home.undo(wrote.change)
+    [again] = home.undo(gone.change)
+
+    assert "secret:password" in [found.kind for found in wrote.findings]
+    assert (gone.findings, again.findings, again.way_back) == ((), wrote.findings, wrote.way_back)
+    assert home.read("notes/long.md").text == long

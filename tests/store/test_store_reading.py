@@ -12,6 +12,7 @@ import time
 import unicodedata
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from hashlib import sha256
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anima.errors import BadPath, BadText, Damaged, HomeError, NoSuchDocument, NoSuchHome, Refused
-from anima.model import DocPath, Document
+from anima.model import DocPath, Document, digest_of
 from anima.store.folder import MAX_BYTES, Folder
 from anima.store.safe_open import open_beneath, open_folder, open_regular
 
@@ -70,6 +71,19 @@ def test_a_change_on_disk_is_seen_by_the_next_reading(root: Path, store: Folder)
     for text in ("one", "two", "six", "ten"):  # of one length, and written within one tick of the clock
         (root / "x.md").write_text(text, encoding="utf-8")
         assert text_of(store, "x.md") == text
+
+
+def test_a_change_of_a_long_document_is_seen_too_and_its_digest_is_that_of_its_bytes(root: Path, store: Folder) -> None:
+    long = "ü" * 1_000_000
+    for text in (long, long, f"a{long[1:]}", long, f"{long[1:]}a"):  # the last two of one size in bytes
+        (root / "x.md").write_text(text, encoding="utf-8")
+        document = store.read(DocPath.parse("x.md"))
+        assert document.text == text
+        assert document.digest == digest_of(text) == digest_of("".join(list(text))) == sha256(text.encode()).hexdigest()
+    (root / "x.md").write_bytes(long.encode()[:-1])
+    with pytest.raises(BadText):
+        store.read(DocPath.parse("x.md"))
+    assert digest_of(None) == ""
 
 
 def test_a_text_that_was_kept_goes_when_its_file_is_replaced(root: Path, store: Folder) -> None:

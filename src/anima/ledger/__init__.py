@@ -95,9 +95,9 @@ class Key:
         """A public name for the key; it stands in the ledger's first record, so that a wrong key is noticed."""
         return self._digest(b"", b"anima key")
 
-    def of(self, text: str) -> str:
+    def of(self, text: str | bytes) -> str:
         """The digest of a whole text, exact to the byte."""
-        return self._digest(text.encode("utf-8", "surrogatepass"), b"anima text")
+        return self._digest(text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text, b"anima text")
 
     def line(self, text: str) -> str:
         """The digest of one line, the same wherever the line stands; "" for a line that says nothing.
@@ -521,7 +521,8 @@ class Ledger:
             start -= sum(len(line) + 1 for _, line in back)
         for _, block in blocks(self._log, start, tip.full):
             for line in block[:-1].split(b"\n"):
-                record = self._sound(line) if wanted(line) else None
+                is_known = len(line) > _LONG and line in self._long
+                record = self._sound(line) if is_known or wanted(line) else None
                 if record is not None and record.n > after and (not kinds or record.kind in kinds):
                     after = record.n
                     yield record

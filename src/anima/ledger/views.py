@@ -133,10 +133,7 @@ class Provenance:
         if len(data) != known.end:
             return False
         parts = [(0, known.size, known.digest)] if known.digest is not None else []
-        return all(
-            self._key.of(data[start:end].decode("utf-8", "replace")) == digest
-            for start, end, digest in [*parts, *known.pieces]
-        )
+        return all(self._key.of(data[start:end]) == digest for start, end, digest in [*parts, *known.pieces])
 
     def source(self, path: DocPath, line: str) -> Source:
         """Where a line of a document came from."""

@@ -243,12 +243,12 @@ class Past:
         if edit.kind is Kind.APPEND:
             texts[path.key] = (path, now, self._without(held or "", edit))
             return
-        if edit.base is None and held is not None and self.store.key.of(held) != edit.digest:
+        is_new = held is not None and self.store.key.of(held) == edit.digest
+        if edit.base is None and held is not None and not is_new:
             rest = self._without(held, edit)  # others wrote into the document this change made
             texts[path.key] = (path, now, rest if rest.strip() else None)
             return
         old = None if edit.base is None else self._image(intent, path, edit.base)
-        is_new = held is not None and self.store.key.of(held) == edit.digest
         new = held if is_new else self._image(intent, path, edit.digest)
         wanted = old
         if held != new:  # the step old → new is taken out of what stands there now

@@ -8,7 +8,6 @@ Home. Not here: who may see or write what (layout, gate), and in which order (re
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
 import stat
 import sys
@@ -21,7 +20,7 @@ from pathlib import Path
 from typing import Literal
 
 from anima.errors import BadPath, BadText, Damaged, NoSuchDocument, NoSuchHome, Refused, printable
-from anima.model import MAX_BYTES, DocPath, Document, Entry, fold
+from anima.model import LONG, MAX_BYTES, DocPath, Document, Entry, digest_of, fold
 from anima.store import MACHINE, Documents, OpenFile, text_of
 from anima.store.safe_open import (
     BLOCK,
@@ -131,8 +130,8 @@ class Folder(Documents):
                 raw = read_range(fd, 0, MAX_BYTES + 1)  # it may have grown since its stat
         except OSError as error:
             raise self._explained(error, path) from None
-        text, moment = text_of(path, raw), datetime.fromtimestamp(found.st_mtime, UTC)
-        return Document(path=DocPath.parse(actual), text=text, digest=hashlib.sha256(raw).hexdigest(), time=moment)
+        text, moment = _decoded(path, raw), datetime.fromtimestamp(found.st_mtime, UTC)
+        return Document(path=DocPath.parse(actual), text=text, digest=digest_of(text), time=moment)
 
     def raw(self, path: DocPath, *, most: int) -> bytes:
         try:
@@ -380,6 +379,19 @@ class Folder(Documents):
         if error.errno in (errno.EACCES, errno.EPERM):
             return Damaged(f"{path}: the system does not let us read it", hint="anima doctor shows its mode and owner")
         return Damaged(f"{path}: cannot be read ({why(error)})")
+
+
+_read: tuple[bytes, str] = (b"", "")  # the last long document
+
+
+def _decoded(path: DocPath, raw: bytes) -> str:
+    """The text of these bytes. That of the last long document is known by them: a change reads it several times."""
+    global _read
+    if len(raw) < LONG:
+        return text_of(path, raw)
+    if (known := _read)[0] != raw:
+        known = _read = (raw, text_of(path, raw))
+    return known[1]
 
 
 def _entries(fd: int, folder: str) -> Iterator[Entry | tuple[str, str]]:

@@ -293,7 +293,8 @@ def visible(text: str, limit: int = 400) -> str:
     """Text that is safe to print and to read: line breaks and invisible characters shown, long text cut."""
     piece = text[:limit].replace("\r\n", "\n").replace("\n", "⏎").replace("\t", " ")
     shown = INVISIBLE.sub(lambda found: name_of(found[0]), piece)
-    shown = "".join(c if c.isprintable() else name_of(c) if unicodedata.category(c) != "Zs" else " " for c in shown)
+    if not shown.isprintable():
+        shown = "".join(c if c.isprintable() else name_of(c) if unicodedata.category(c) != "Zs" else " " for c in shown)
     return shown if len(text) <= limit else shown + "…"
 
 

@@ -9,6 +9,7 @@ Not here: what follows from a finding. The gate decides, by where the text came 
 
 from __future__ import annotations
 
+import hashlib
 import json
 import unicodedata
 from bisect import bisect_left, bisect_right
@@ -30,10 +31,21 @@ from anima.text import INVISIBLE, may_hide, name_of, visible
 CARRIERS = 1000  # hidden texts that are read in turn, at most
 
 
+_LONG, _FEW = 1_000_000, 4  # characters of a text that is not scanned twice, and how many such are known
+_known: dict[bytes, tuple[Finding, ...]] = {}  # by the digest of the text, on which alone the findings depend
+
+
 def scan_text(text: str) -> tuple[Finding, ...]:
     """Everything the scan sees in a text, sorted by where it starts."""
+    global _known
+    mark = hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest() if len(text) >= _LONG else b""
+    if mark in _known:  # it was written a moment ago, and an undo brings it back
+        return _known[mark]
     tokens = each_once(text)
-    return findings(text, (*_plain(text, tokens), *_carried(text, tokens)))
+    found = findings(text, (*_plain(text, tokens), *_carried(text, tokens)))
+    if mark:
+        _known = {**dict(list(_known.items())[1 - _FEW :]), mark: found}
+    return found
 
 
 def _plain(text: str, tokens: str) -> Iterator[Sighting]:
