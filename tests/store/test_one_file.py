@@ -15,6 +15,7 @@ import pytest
 from anima import Home
 from anima.compat import new_with_db
 from anima.errors import BadArguments, Damaged, HomeBusy, NewerFormat, NoSuchHome, Refused
+from anima.model import DocPath
 from anima.store.rows.sqlite import file_at
 
 
@@ -206,3 +207,30 @@ def test_a_user_has_a_home_of_their_own_in_the_file_by_ironclaws_name_for_it(tmp
         assert not theirs.exists("a.md")
     with new_with_db("ana", db) as home:
         assert home.read("a.md").text == "mine\n"
+
+
+def test_what_is_read_of_a_file_is_of_one_moment(tmp_path: Path) -> None:
+    with closing(Home.create(f"file:{tmp_path}/home.db")) as home:
+        home.write("note.md", "old\n")
+        with home.site.store.documents.opened("note.md") as file:
+            home.write("note.md", "something else, and longer\n")
+            assert b"".join(file.pieces) == b"old\n"
+
+
+def test_a_purge_deletes_a_history_that_was_set_aside_in_the_folder_the_home_was_moved_from(tmp_path: Path) -> None:
+    with closing(Home.create(f"file:{tmp_path}/home.db")) as home:
+        home.write("note.md", "keep\nthe heron of Bruges\n")
+        home.site.store.state.put("aside/20260101T000000/repository/logs/HEAD", b"the heron of Bruges\n")
+        assert home.forget(text="the heron of Bruges", purge=True).verified
+    assert b"heron" not in (tmp_path / "home.db").read_bytes()
+
+
+def test_history_spells_a_name_as_the_document_does(tmp_path: Path) -> None:
+    spelt = "Cafe\u0301.md"
+    with closing(Home.create(f"file:{tmp_path}/home.db")) as home:
+        store = home.site.store
+        with store.lock():
+            store.files.put(spelt, b"one\n", version=store.next_version())
+        home.write("Caf\u00e9.md", "two\n")
+        assert store.documents.actual(DocPath.parse("Caf\u00e9.md")) == spelt
+        assert spelt in store.history.tree(store.history.head())

@@ -273,8 +273,8 @@ class FolderStore:
     def _mendable_history(self) -> tuple[History, Note]:
         if (history := self.history) is None:
             raise Damaged(f"history cannot be mended: {self.history_problem or 'it is switched off'}")
-        tip = (self.ledger.tip.n, self.ledger.tip.hash)
-        return history, Note(what="repair", actor="owner", author=self.author, time=self.clock(), anchor=tip)
+        anchor = (tip := self.ledger.tip).n, tip.hash
+        return history, Note(what="repair", actor="owner", author=self.author, time=self.clock(), anchor=anchor)
 
     @contextmanager
     def kept_history(self) -> Iterator[History | None]:

@@ -296,7 +296,7 @@ def carry_on(machine: Machine) -> None:
         _remove(machine, swap.gone)
         folders = {_place(machine, *put) for put in swap.puts}
         for folder in sorted(folders | {path.rpartition("/")[0] for path in swap.gone}):
-            while not store.is_folder(folder or "."):  # it went with its last file
+            while folder and not store.is_folder(folder):  # it went with its last file
                 folder = folder.rpartition("/")[0]
             machine.sync_folder(folder)
         _drop_derived(machine)
@@ -315,11 +315,8 @@ def _loaded(raw: bytes) -> Journal:
         if json.loads(head)["sha256"] != hashlib.sha256(body).hexdigest():
             raise ValueError("it is not what was written")
         found = json.loads(body)
-        swap = Journal(
-            tuple((staged, path) for staged, path in found["puts"]),
-            tuple(found["gone"]),
-            str(found["said"]),
-        )
+        puts = tuple((staged, path) for staged, path in found["puts"])
+        swap = Journal(puts, tuple(found["gone"]), str(found["said"]))
         if any(refusal(path) for path in (*swap.gone, *(put[1] for put in swap.puts))):
             raise ValueError("it names what no home holds")
         if any(".." in staged.split("/") for staged, _ in swap.puts):

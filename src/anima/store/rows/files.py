@@ -231,10 +231,12 @@ class RowDocuments(Documents):
 
     @contextmanager
     def opened(self, path: str) -> Iterator[OpenFile]:
-        if (found := self._files.look(path)) is None or found.path != path:
+        found, whole = self._files.whole(path, MAX_BYTES) or (None, b"")
+        if found is None or found.path != path:
             raise BadText(path, "it cannot be read (there is no such file)")
-        starts, size = range(0, found.size, _BLOCK), found.size
-        yield OpenFile(size, found.mode, (self._files.read(path, at, min(at + _BLOCK, size)) for at in starts))
+        size, starts = found.size, range(0, found.size, _BLOCK)
+        large = (self._files.read(path, at, min(at + _BLOCK, size)) for at in starts)
+        yield OpenFile(size, found.mode, iter([whole]) if size <= MAX_BYTES else large)  # old or new, never mixed
 
 
 class RowState:

@@ -367,9 +367,9 @@ class RowStore:
         note, paths = late_note(late, author=self.author, reason=reason, words=self._words)
         found = self.files.contents((*paths, FILE))
         files: dict[str, bytes | None] = {}
-        for path in map(DocPath.parse, paths):
-            is_kept = path.key in found and not self.rules.is_closed(path)
-            files[path.text] = found[path.key][1] if is_kept else None
+        for path, checked in zip(paths, map(DocPath.parse, paths), strict=True):
+            is_kept = checked.key in found and not self.rules.is_closed(checked)
+            files[path] = found[checked.key][1] if is_kept else None
         if FILE in found:
             files[FILE] = found[FILE][1]  # no verb writes it, but whoever looks back should see it
         held.kept["anchored"] = late[-1].n

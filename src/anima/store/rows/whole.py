@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from typing import TYPE_CHECKING, BinaryIO
 
 from anima.model import File, FoundFile
-from anima.store import MACHINE, Whole
+from anima.store import ASIDE, MACHINE, Whole
 from anima.store.folder import Folder
 from anima.store.git import History
 from anima.store.private import BARE, GIT, LATEST, own_mode, refusal
@@ -125,7 +125,12 @@ class RowWhole(Whole):
     def drop_staged(self) -> None:
         """What is staged is never part of the home."""
 
-    drop_old_histories = drop_staged
+    def drop_old_histories(self) -> None:
+        """Deletes the repositories that a repair set aside in the folder that this home was moved from."""
+        others = {*self.set_aside()}
+        for found in self._files.beneath(f"{MACHINE}/{ASIDE}"):
+            if found.path not in others:
+                self.drop_set_aside(found.path)
 
     # -- history as a repository ----------------------------------------------------------------------------------------------
 
