@@ -4,7 +4,10 @@ import multiprocessing
 import os
 import random
 import re
+import sys
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 from pathlib import Path
 
@@ -15,6 +18,8 @@ from hypothesis import strategies as st
 from anima import Home, Scope
 from anima.dream.pages import reflect, retained
 from anima.errors import BadArguments
+from anima.search.current import Search
+from anima.testing.embedder import MockEmbedder
 
 WORDS = "otter kettle lantern quarry saddle thimble walnut zephyr basalt cinder".split()
 
@@ -357,3 +362,23 @@ def test_many_processes_search_write_and_rebuild_at_once(tmp_path):
         home.index()
         for name, done in written.items():
             assert f"{name}x{done - 1}x" in home.search(f"{name}x{done - 1}x", scope=Scope.MAIN, limit=1)[0].text
+
+
+def test_threads_that_ask_for_the_embedder_at_once_have_one(home):
+    made = []
+
+    def embedder():
+        made.append(sum(n % 7 for n in range(50_000)))  # long enough for another thread to come in
+        return MockEmbedder()
+
+    search = Search(home.site, embedder=embedder, left_out=lambda: lambda path: False)
+    switched = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        with ThreadPoolExecutor(8) as threads:
+            start = threading.Barrier(8)
+            asked = [threads.submit(lambda: (start.wait(), search.embedder)[1]) for _ in range(8)]
+            assert len({id(each.result()) for each in asked}) == len(made) == 1
+    finally:
+        sys.setswitchinterval(switched)
+        search.close()

@@ -14,7 +14,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import date, datetime
-from functools import cached_property
 from typing import Any
 
 from anima.errors import HomeError
@@ -71,6 +70,7 @@ class Search:
         self._left_out: _Rule = lambda path: False
         self._tables = tables_of(site.store)
         self._index: Index | None = None
+        self._embedders: tuple[Embedder | None, ...] = ()  # one, once it is made
         self._mutex = threading.RLock()
         self._walked = self._walked_all = float("-inf")
         self._mark_of_all: str | None = None  # what the store said of its documents when they were last walked over
@@ -81,13 +81,15 @@ class Search:
 
     # -- the parts --------------------------------------------------------------------------------------------------------
 
-    @cached_property
+    @property
     def embedder(self) -> Embedder | None:
-        try:
-            return self._embedder_of()
-        except HomeError as error:
-            self.notes = (f"searching by words only: {error}",)
-            return None
+        with self._mutex:  # made once, however many threads ask for the first time
+            if not self._embedders:
+                try:
+                    self._embedders = (self._embedder_of(),)
+                except HomeError as error:
+                    self._embedders, self.notes = (None,), (f"searching by words only: {error}",)
+            return self._embedders[0]
 
     @property
     def _kept(self) -> Index:
@@ -104,10 +106,9 @@ class Search:
 
     def close(self) -> None:
         with self._mutex:
-            if self._index is not None:
-                self._index.close()
-            if (embedder := vars(self).get("embedder")) is not None:
-                embedder.close()
+            for each in (self._index, *self._embedders):
+                if each is not None:
+                    each.close()
 
     # -- keeping current ----------------------------------------------------------------------------------------------------
 
