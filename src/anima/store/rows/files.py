@@ -231,12 +231,11 @@ class RowDocuments(Documents):
 
     @contextmanager
     def opened(self, path: str) -> Iterator[OpenFile]:
-        found, whole = self._files.whole(path, MAX_BYTES) or (None, b"")
-        if found is None or found.path != path:
+        if (there := self._files.whole(path, MAX_BYTES)) is None or there[0].path != path:
             raise BadText(path, "it cannot be read (there is no such file)")
-        size, starts = found.size, range(0, found.size, _BLOCK)
-        large = (self._files.read(path, at, min(at + _BLOCK, size)) for at in starts)
-        yield OpenFile(size, found.mode, iter([whole]) if size <= MAX_BYTES else large)  # old or new, never mixed
+        (_, size, mode, *_), whole = there
+        large = (self._files.read(path, at, min(at + _BLOCK, size)) for at in range(0, size, _BLOCK))
+        yield OpenFile(size, mode, iter([whole]) if size <= MAX_BYTES else large)  # old or new, never mixed
 
 
 class RowState:

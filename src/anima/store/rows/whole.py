@@ -127,10 +127,9 @@ class RowWhole(Whole):
 
     def drop_old_histories(self) -> None:
         """Deletes the repositories that a repair set aside in the folder that this home was moved from."""
-        others = {*self.set_aside()}
-        for found in self._files.beneath(f"{MACHINE}/{ASIDE}"):
-            if found.path not in others:
-                self.drop_set_aside(found.path)
+        every = {found.path for found in self._files.beneath(f"{MACHINE}/{ASIDE}")}
+        for path in every.difference(self.set_aside()):
+            self.drop_set_aside(path)
 
     # -- history as a repository ----------------------------------------------------------------------------------------------
 
