@@ -43,9 +43,7 @@ class Transaction:
         self.kept: dict[str, Any] = {}  # what whoever writes remembers for as long
         self.before: list[Callable[[], object]] = []  # called to send what goes with COMMIT
         self.after: list[Callable[[bool], object]] = []  # told at the end whether it was committed
-        self.proof: Sequence[
-            tuple[str, Mapping[str, Any]]
-        ] = ()  # of which the last finds a row only where it was committed
+        self.proof: Sequence[tuple[str, Mapping[str, Any]]] = ()  # the last finds a row only where it was committed
 
 
 class Engine(Protocol):

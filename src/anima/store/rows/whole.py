@@ -17,7 +17,7 @@ from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, BinaryIO
 
-from anima.model import File, FoundFile
+from anima.model import FoundFile
 from anima.store import ASIDE, MACHINE, Whole
 from anima.store.folder import Folder
 from anima.store.git import History
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
 
 KEY, LEDGER = f"{MACHINE}/key", f"{MACHINE}/ledger.jsonl"
 _HISTORIES = (f"{GIT}/", f"{BARE}/")
-Seen = dict[str, tuple[File, int]]
 
 
 class RowWhole(Whole):
