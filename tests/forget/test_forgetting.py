@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anima import BadArguments, Home, Origin, Scope, restore
+from anima import BadArguments, Damaged, Home, Origin, Scope, restore
 from anima.cli import run
 from anima.store.git import _finish_swap
 from anima.testing import Clock
@@ -380,6 +380,14 @@ def test_by_its_session_too_it_goes_from_a_snapshot(home):
     home.snapshots.take()
     done = home.forget(session=session.id, purge=True)
     assert done.verified and holding(Path(home.name), [SECRET]) == []
+
+
+def test_a_list_that_cannot_be_read_stops_a_write_before_anything_is_written(home, tmp_path):
+    (tmp_path / "home" / ".anima" / "forgotten").write_text("{")
+    for wish in (lambda: home.write("notes/new.md", "# New\n"), lambda: home.remember("Ana has a boat")):
+        with pytest.raises(Damaged, match="nothing was written"):
+            wish()
+    assert not home.exists("notes/new.md") and "boat" not in home.read("MEMORY.md").text
 
 
 def test_a_snapshot_elsewhere_is_reached_or_named(home, tmp_path):

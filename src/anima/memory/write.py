@@ -266,13 +266,14 @@ class Writer:
     def _known(self, base: str | None, change: Change, situation: Situation) -> Iterator[Finding]:
         """What of a change was forgotten before, which the owner's own hand is not asked; and what of a clean session's is a
         copy of something in its own layer that nobody reviewed yet."""
+        holds_any = bool(self.forgotten)  # a list that cannot be read stops whoever writes, before anything is written
         if change.kind in (Kind.DELETE, Kind.MOVE):
             return
         is_agents, is_main = change.actor is Actor.AGENT, change.scope is Scope.MAIN
         is_owners = change.actor in (Actor.OWNER, Actor.IMPORTER) and change.session is None
         is_clean = is_agents and is_main and not untrusted(change) and change.origin is not Origin.OWNER
         # Whoever does not see all learns nothing of what was forgotten; `_noted` leaves it out.
-        is_told = not is_owners and not (is_agents and (not is_main or situation.layer))
+        is_told = holds_any and not is_owners and not (is_agents and (not is_main or situation.layer))
         added = _added(base, change) if is_told or is_clean else []
         text = "".join(line for _, line in added)
         for n in sorted(self.forgotten.hits(text)) if is_told else ():
