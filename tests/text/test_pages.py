@@ -77,6 +77,11 @@ def test_who_is_asked_may_leave_it_or_name_a_heading_of_their_own() -> None:
     assert placed(MEMORY, line, choose=lambda likely, otherwise: "House").text.endswith(f"## House\n\n{line}\n")
 
 
+def test_who_takes_what_is_offered_otherwise_does_not_name_a_heading_that_others_read() -> None:
+    page, line = MEMORY.replace("## Notes", "## Notes <!-- share: group -->"), "- The wifi is called larch-5G"
+    assert placed(page, line, choose=lambda likely, otherwise: otherwise) == placed(page, line)
+
+
 @pytest.mark.parametrize("mark", ["<!-- share: group -->", "<!-- private -->"])
 def test_no_heading_that_others_read_is_ever_offered(mark: str) -> None:
     offered: list[str] = []

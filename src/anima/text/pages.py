@@ -153,8 +153,9 @@ def _most_alike(text: str, found: Sequence[Section], line: str, choose: Choose |
     target = found[at] if best >= LEAST and at in free else rest
     if choose is not None and (best < SURE or at not in free):
         others = [found[each] for each in free if found[each] is not target][:MOST_OFFERED]
-        wanted = choose([part.title for part in others], target.title if target else NOTES) if others else None
-        if wanted is not None:
+        otherwise = target.title if target else NOTES  # which another heading may be called, too, that others read
+        wanted = choose([part.title for part in others], otherwise) if others else None
+        if wanted not in (None, otherwise):
             return wanted, next((part for part in others if part.title == wanted), _titled(text, wanted))
     return (target.title if target else NOTES), target
 
