@@ -34,6 +34,12 @@ def test_a_fact_that_memory_says_already_is_found_with_its_line(line: str, fact:
         (f"- {'long ' * 200}one", f"{'long ' * 200}other"),
         ("# Ana likes tea", "Ana likes tea"),
         ("- Ana likes tea", "…"),
+        ("- Luis eats fish", "Luis eats no fish"),
+        ("- Ana is vegan", "Ana isn't vegan"),
+        ("- Ana come carne", "Ana no come carne"),
+        ("- Ana lives in Rome", "Ana works in Rome"),
+        ("- Deploy to prod before lunch", "Deploy to prod after lunch"),
+        ("- The key is under the box", "The key is in the box"),
     ],
 )
 def test_another_fact_is_not_taken_for_a_known_one(line: str, fact: str) -> None:

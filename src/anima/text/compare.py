@@ -36,12 +36,16 @@ class Relation(StrEnum):
 
 
 def same_words(one: Sentence, other: Sentence) -> bool:
-    """Whether two sentences say the same in nearly the same words: all but a tenth, and no number or denial apart."""
+    """Whether two say the same in nearly the same words: all but a tenth, and no number, denial or attribute apart."""
     mine, yours = one.words, other.words
-    if one.negated != other.negated or not mine:
-        return False
     near = min(len(mine), len(yours)) > 3 and len(mine & yours) >= ALIKE * len(mine | yours)
-    return mine == yours or (near and not any(map(has_digit, mine ^ yours)))
+    if not mine or (mine != yours and (not near or any(map(has_digit, mine ^ yours)))):
+        return False
+    apart = {*one.tokens} ^ {*other.tokens}
+    if one.negated != other.negated or any(word in known.DENIALS or word.endswith("n't") for word in apart):
+        return False
+    here, there = _attributes(one, other)  # to live somewhere is not to work there
+    return not here or not there or bool(here & there)
 
 
 @lru_cache(maxsize=262_144)

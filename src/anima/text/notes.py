@@ -48,7 +48,7 @@ SAME_ATTRIBUTE = tuple(map(word_set, _TABLE["same_attribute"]))
 LABEL, OPENING, HEARD, TOLD, REPORT = map(_wording, ("label", "opening", "heard", "told", "report"))
 NO_MORE, DENIAL, UNTIL, SOON = map(_wording, ("no_more", "denial", "until", "soon"))
 PASSING_THING = _wording("passing_thing")
-SPEAKERS, NONE, OF, NEUTRAL = _set("speakers"), _set("none"), _set("of"), _set("neutral")
+SPEAKERS, NONE, OF, NEUTRAL, DENIALS = map(_set, ("speakers", "none", "of", "neutral", "denials"))
 SMALL, SHIFTING = _set("small") | OWNERS, _set("shifting") | NEW | ARTICLES
 ENDURING, OF_PAST = ATTRIBUTES | DECISIONS | LASTING_PAST, CHANGES | LASTING_PAST | PAST
 _NOTHING = SMALL | NAMING | BE
@@ -101,8 +101,8 @@ class Sentence:
 
     @cached_property
     def words(self) -> frozenset[str]:
-        """The stems of those, without the verbs that two notes of one fact may choose between."""
-        return stemmed((self.content or frozenset(self.frame)) - NEUTRAL)
+        """The stems of all but the words that two notes of one fact may choose between; "before" is not "after"."""
+        return stemmed(frozenset(self.frame) - NEUTRAL - BE)
 
     @cached_property
     def stems(self) -> frozenset[str]:
