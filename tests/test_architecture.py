@@ -92,7 +92,7 @@ MAY_OPEN_FILES = {
     "testing/postgres.py": "a server's own folder, in which no home stands",
     "testing/store_contract.py": "a derived file, where a store says it may stand",
     "layout/trust.py": "the user's own list of homes, which lies outside every home",
-    "layout/starter/__init__.py": "documents that come with the package",
+    "layout/__init__.py": "documents that come with the package",
     "text/__init__.py": "tables that come with the package",
     "text/places.py": "a table that comes with the package",
     "search/embed/": "weights of models, which lie outside every home",

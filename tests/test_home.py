@@ -27,11 +27,11 @@ from anima import (
 )
 from anima.cli import run
 from anima.errors import exit_code, http_status
-from anima.layout.starter import NAMES
+from anima.layout import STARTERS
 from anima.ledger import FORMAT
 from owning import as_owner
 
-CORE = {name for name in NAMES if name != "BOOTSTRAP.md"}
+CORE = {name for name in STARTERS if name != "BOOTSTRAP.md"}
 Clock = Callable[[], datetime]
 
 
@@ -63,7 +63,7 @@ def test_no_home_is_made_among_the_systems_own_things() -> None:
 
 def test_a_new_home_has_the_core_files_a_memory_and_the_first_conversation(tmp_path: Path) -> None:
     with Home.create(tmp_path / "aria", name="Aria", emoji="🌿") as home:
-        assert visible(tmp_path / "aria") == {*NAMES, "anima.toml", "memory"}
+        assert visible(tmp_path / "aria") == {*STARTERS, "anima.toml", "memory"}
         assert (home.identity.name, home.dialect) == ("Aria", "anima")
         assert home.config.trusted
         assert "# MEMORY" in home.prompt(scope=Scope.MAIN).text

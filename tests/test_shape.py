@@ -23,16 +23,16 @@ CEILINGS = {
     "forget": 880,
     "gate": 2_470,
     "home": 1_140,
-    "layout": 1_120,
+    "layout": 1_110,
     "ledger": 920,
     "mcp": 820,
     "memory": 1_890,
     "prompt": 1_700,
     "search": 4_070,
     "sessions": 4_700,
-    "store": 8_670,
+    "store": 8_660,
     "testing": 2_520,
-    "text": 3_250,
+    "text": 3_260,
     "upkeep": 1_620,
     "web": 5_340,
 }
@@ -61,7 +61,7 @@ def test_the_ceilings_together_are_no_higher_than_the_source_was() -> None:
 
 
 # What should be there and is not yet: lines, modules and the chain are larger than they should be, and may only fall.
-STILL = {"lines of Python": WHOLE, "lines of the spine": 23_140, "modules": 172, "longest chain of imports": 18}
+STILL = {"lines of Python": WHOLE, "lines of the spine": 23_140, "longest chain of imports": 18}
 
 
 def test_every_other_figure_is_what_it_should_be() -> None:

@@ -25,7 +25,7 @@ from anima.agent.schedule import (
 )
 from anima.config import RitualsConfig
 from anima.errors import BadConfig, BadText
-from anima.layout.starter import texts
+from anima.layout import starter_texts
 
 NOW = datetime(2026, 5, 8, 9, 0, tzinfo=ZoneInfo("America/Bogota"))
 BEAT = Ritual(name="heartbeat", kind="heartbeat", path="HEARTBEAT.md", text="look", every=timedelta(minutes=30))
@@ -40,7 +40,7 @@ BEAT = Ritual(name="heartbeat", kind="heartbeat", path="HEARTBEAT.md", text="loo
         "- [ ]\n* [x]\n- \n\n---\n",
         "# Checks\n\n```\n- look at the mail\n```\n",
         "---\nevery: 30m\n---\n# Nothing\n",
-        texts("Aria", "🌿")["HEARTBEAT.md"],
+        starter_texts("Aria", "🌿")["HEARTBEAT.md"],
     ],
 )
 def test_a_page_of_headings_comments_empty_boxes_and_fences_asks_for_nothing(text: str) -> None:

@@ -27,7 +27,7 @@ import pytest
 
 from anima import Home, Scope
 from anima.cli import FIRST, GROUPS, program, run
-from anima.layout.starter import NAMES
+from anima.layout import STARTERS
 from browsing import serving
 from owning import as_owner
 
@@ -90,7 +90,7 @@ def test_init_makes_a_home_and_says_what_is_next(cli: Cli, tmp_path: Path) -> No
     assert said.out.endswith('  it is the home in use from now on (anima use)\nNext: anima remember "…"\n')
     second = cli("init", tmp_path / "bea", "--name", "Bea").out
     assert second.endswith(f'Next: anima remember "…" --home {tmp_path}/bea\n') and "in use" not in second
-    assert {path.name for path in (tmp_path / "aria").iterdir()} >= {*NAMES, "anima.toml", "memory"}
+    assert {path.name for path in (tmp_path / "aria").iterdir()} >= {*STARTERS, "anima.toml", "memory"}
 
 
 @pytest.mark.parametrize("mask", [0o000, 0o077])

@@ -9,13 +9,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anima.errors import BadArguments
-from anima.layout import starter
+from anima.layout import BOOTSTRAP, starter_texts
 from anima.model import DocPath
 from anima.prompt import fields
 from anima.prompt.fields import IdentityFields
 from anima.site import stated_zone
 
-ARIA = starter.texts("Aria", "🌿")
+ARIA = starter_texts("Aria", "🌿")
 IDENTITY_PLACEHOLDER = re.compile(r"_\((.+)\)_")
 
 
@@ -31,7 +31,7 @@ def test_a_new_home_has_the_six_core_files_memory_and_the_first_conversation_in_
         "README.md",  # only where the dialect has a runbook
         "BOOTSTRAP.md",
     ]
-    assert list(ARIA)[-1] == starter.BOOTSTRAP
+    assert list(ARIA)[-1] == BOOTSTRAP
 
 
 def test_a_fresh_identity_says_the_name_and_emoji_and_nothing_else():
@@ -39,15 +39,15 @@ def test_a_fresh_identity_says_the_name_and_emoji_and_nothing_else():
 
 
 def test_without_an_emoji_a_fresh_identity_says_only_the_name():
-    assert fields.parse(starter.texts("Aria", None)["IDENTITY.md"]) == IdentityFields(name="Aria")
+    assert fields.parse(starter_texts("Aria", None)["IDENTITY.md"]) == IdentityFields(name="Aria")
 
 
 def test_without_a_name_a_fresh_identity_says_nothing():
-    assert fields.parse(starter.texts("", None)["IDENTITY.md"]) == IdentityFields()
+    assert fields.parse(starter_texts("", None)["IDENTITY.md"]) == IdentityFields()
 
 
 def test_every_placeholder_of_the_identity_template_is_known_even_without_its_parentheses():
-    placeholders = IDENTITY_PLACEHOLDER.findall(starter.texts("", None)["IDENTITY.md"])
+    placeholders = IDENTITY_PLACEHOLDER.findall(starter_texts("", None)["IDENTITY.md"])
 
     assert len(placeholders) == len(fields.FIELDS)
     for words in placeholders:
@@ -107,11 +107,11 @@ def test_each_template_is_short_plain_and_can_be_written(path):
 @given(name=st.text(), emoji=st.none() | st.text())
 def test_a_name_is_filled_in_as_it_is_or_refused_and_never_changes_another_line(name, emoji):
     try:
-        filled = starter.texts(name, emoji)["IDENTITY.md"]
+        filled = starter_texts(name, emoji)["IDENTITY.md"]
     except BadArguments:
         assert len(f"{name}x".splitlines()) > 1 or len(f"{emoji}x".splitlines()) > 1
         return
-    plain = starter.texts("x", "y")["IDENTITY.md"]
+    plain = starter_texts("x", "y")["IDENTITY.md"]
     assert filled.count("\n") == plain.count("\n")
     assert [line for line in filled.split("\n") if not line.startswith(("- **Name", "- **Emoji"))] == [
         line for line in plain.split("\n") if not line.startswith(("- **Name", "- **Emoji"))
@@ -124,8 +124,8 @@ def test_a_name_that_passes_the_check_is_read_back(name):
         fields.check("name", name)
     except BadArguments:
         return
-    assert fields.parse(starter.texts(name, None)["IDENTITY.md"]) == IdentityFields(name=name)
+    assert fields.parse(starter_texts(name, None)["IDENTITY.md"]) == IdentityFields(name=name)
 
 
 def test_a_name_with_braces_is_just_a_name():
-    assert "- **Name:** {emoji} {0}\n" in starter.texts("{emoji} {0}", None)["IDENTITY.md"]
+    assert "- **Name:** {emoji} {0}\n" in starter_texts("{emoji} {0}", None)["IDENTITY.md"]

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anima.search.units import SHORT, Place, Unit, cut_parts, front_of
+from anima.search import Place
+from anima.search.units import SHORT, Unit, cut_parts, front_of
 from anima.text.markdown import heading_of
 
 

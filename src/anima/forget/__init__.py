@@ -22,7 +22,7 @@ from typing import Any
 
 from anima.errors import BadArguments, BadText, HomeError, NoSuchDocument, StaleWrite
 from anima.forget.holders import Holder, Versions, is_document, without
-from anima.layout import Policy, layer_at, layer_of, starter
+from anima.layout import Policy, layer_at, layer_of, starter_lines
 from anima.ledger.views import OWNERS
 from anima.memory import Proposal, content_of
 from anima.memory.write import Writer, becoming
@@ -318,7 +318,7 @@ def _said(sought: Choice, text: str) -> set[int]:
 @cache
 def _common_lines() -> frozenset[str]:
     """What every home says: no line of a template tells anything of anybody."""
-    return frozenset(map(said_in, starter.lines()))
+    return frozenset(map(said_in, starter_lines()))
 
 
 def _why(asked: Asked, source: Source, is_chosen: bool, is_hit: bool) -> str:

@@ -249,7 +249,7 @@ def make_home(
 ) -> bool:
     """Makes the folder of a home with its configuration; whether it is brand-new, nothing of an agent's being there.
     It is of the dialect that environment or settings name, else of the one it has. Refuses to bury a home that vanished."""
-    from anima.layout.starter import NAMES
+    from anima.layout import STARTERS
     from anima.store.outside import expanded
 
     if isinstance(path, Overlay):
@@ -257,7 +257,7 @@ def make_home(
         raise BadArguments("two layers are opened, not made", hint=hint)
     env, now = world.env, world.clock()
     asked = configs.load(None, env=env, flags=settings, trusted=True)
-    signs_of_life = {name.casefold() for name in NAMES} | {"memory", ".git", "daily", "notes", configs.FILE}
+    signs_of_life = {name.casefold() for name in STARTERS} | {"memory", ".git", "daily", "notes", configs.FILE}
     if is_address(place := given_place(path, env)):
         from anima.store.rows.store import RowStore
 

@@ -1,5 +1,5 @@
 """What each file of a home is, and who may see it: the file table, with who may write a file, its place and its budget; who
-is listening, by their scope and the layer of the home that is theirs.
+is listening, by their scope and the layer of the home that is theirs; and the documents of a new home (`starter/`).
 
 Promise: prompt, gate, index, templates and manual all read these rows; no other module knows a file by its name.
 What a listener may see is decided here for prompt, search and tools alike, and denied when nothing allows it.
@@ -20,6 +20,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from enum import Enum, StrEnum
+from functools import cache
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from anima.errors import BadArguments, BadText, printable
@@ -29,6 +31,12 @@ from anima.text.markdown import Marks, View, view
 
 ALL = frozenset(Scope)
 NONE: frozenset[Scope] = frozenset()
+BOOTSTRAP = "BOOTSTRAP.md"  # only for a brand-new home
+RUNBOOK = "README.md"  # only where the dialect has one
+STARTERS = ("IDENTITY.md", "SOUL.md", "USER.md", "AGENTS.md", "TOOLS.md", "HEARTBEAT.md", "MEMORY.md", BOOTSTRAP)
+
+_NO_NAME = "_(a name that suits you)_"
+_NO_EMOJI = "_(one sign to know you by)_"
 
 
 def scopes(letters: str) -> frozenset[Scope]:
@@ -431,3 +439,27 @@ def row_at(layout: Layout, path: DocPath) -> Row:
     inner = path.key.split("/", 2)[2]
     role = {"user.md": "user", "memory.md": "memory"}.get(inner, "daily" if inner.startswith("memory/") else "")
     return layout.row(role) if role and layout.has(role) else Row(role="note")
+
+
+# -- the documents of a new home ------------------------------------------------------------------------------------------
+
+
+def starter_texts(name: str, emoji: str | None = None) -> dict[str, str]:
+    """Path and text of each document of a new home, in the order of the file table. Only IDENTITY.md depends on the
+    arguments, which are filled in as they are. Raises BadArguments for a name or emoji of more than one line."""
+    emoji = emoji or ""
+    for what, value in (("name", name), ("emoji", emoji)):
+        if value != "".join(value.splitlines()):
+            raise BadArguments(f"{what} must be one line")
+    folder, names = Path(__file__).with_name("starter"), (*STARTERS[:-1], RUNBOOK, BOOTSTRAP)
+    documents = {path: (folder / path).read_text(encoding="utf-8") for path in names}
+    before, rest = documents["IDENTITY.md"].split("{name}")  # first, so that a name that reads "{emoji}" stays a name
+    between, after = rest.split("{emoji}")
+    documents["IDENTITY.md"] = before + (name.strip() or _NO_NAME) + between + (emoji.strip() or _NO_EMOJI) + after
+    return documents
+
+
+@cache
+def starter_lines() -> frozenset[str]:
+    """Every line of a new home's documents: what every new home says tells nothing of anybody."""
+    return frozenset(line.strip() for text in starter_texts("").values() for line in text.split("\n"))

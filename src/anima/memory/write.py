@@ -20,7 +20,7 @@ from anima.errors import BadArguments, BadText, HomeError, Refused, StaleWrite
 from anima.gate import judge
 from anima.gate.rules import GatePolicy, Situation, file_policy, said, untrusted
 from anima.gate.scan import scan_text
-from anima.layout import Policy, layer_at, starter
+from anima.layout import BOOTSTRAP, RUNBOOK, Policy, layer_at, starter_texts
 from anima.memory import (
     FIRST,
     MOST_NOTED,
@@ -194,9 +194,9 @@ class Writer:
 
     def seed(self, *, name: str, emoji: str | None, bootstrap: bool) -> tuple[str, ...]:
         wanted = []
-        for file, text in starter.texts(name, emoji).items():
-            role = "runbook" if file == starter.RUNBOOK else file.partition(".")[0].casefold()
-            if (file == starter.BOOTSTRAP and not bootstrap) or not self.layout.has(role):
+        for file, text in starter_texts(name, emoji).items():
+            role = "runbook" if file == RUNBOOK else file.partition(".")[0].casefold()
+            if (file == BOOTSTRAP and not bootstrap) or not self.layout.has(role):
                 continue
             path = DocPath.parse(self.layout.row(role).path)
             if self.store.documents.actual(path) is None:

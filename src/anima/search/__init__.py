@@ -12,6 +12,7 @@ import hashlib
 import json
 import struct
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, Final
 
 PACKING: Final = "packed-3"  # changes whenever ROW or the form of places does
@@ -29,6 +30,15 @@ ROW: Final = {
 UNIT: Final = struct.Struct(f"<{''.join(ROW.values())}")
 OWNER_ALONE: Final = 1 << 5  # of `scopes`, above the bits of every scope: the owner in MAIN, and nobody else there
 _PLACE = 12  # bytes: a word's hash, and unit << 8 | count
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where a part begins, and all that cutting must know of what stands above. `above` is opaque, and bounded."""
+
+    line: int = 1
+    front: int = 0  # the last line of the document's front matter
+    above: str = ""
 
 
 def hash_bytes(text: str) -> bytes:

@@ -18,9 +18,8 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from anima.search import ROW, hash_bytes, opened
+from anima.search import ROW, Place, hash_bytes, opened
 from anima.search.tables import Changes, DocumentRow, PartRow, ShownPart
-from anima.search.units import Place
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from anima.errors import BadArguments
-from anima.layout import starter
+from anima.layout import starter_lines
+from anima.search import Place
 from anima.text import fold
 from anima.text.markdown import bullet_of, comment_after, fence_after, heading_of
 
@@ -45,15 +46,6 @@ class Unit(NamedTuple):
     trail: str
     block: str  # item, row, code, front, text
     speaker: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Place:
-    """Where a part begins, and all that cutting must know of what stands above. `above` is opaque, and bounded."""
-
-    line: int = 1
-    front: int = 0  # the last line of the document's front matter
-    above: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -228,7 +220,7 @@ def is_litter(text: str) -> bool:
     """What tells nothing of this home: no word at all, comments alone, and lines as a new home has them."""
     if text.lstrip().startswith("<!--") and len(text) <= 2 * LONGEST_COMMENT:
         text = _COMMENT.sub("", text)
-    return not _TOLD.search(text) or all(line.strip() in starter.lines() for line in text.split("\n"))
+    return not _TOLD.search(text) or all(line.strip() in starter_lines() for line in text.split("\n"))
 
 
 def _sentences(text: str) -> Iterator[str]:

@@ -18,12 +18,12 @@ from typing import Any
 
 import numpy as np
 
-from anima.search import hash_bytes
+from anima.search import Place, hash_bytes
 from anima.search.field import SHIFT, UNIT, Bools, Field, HeldPart, Ints, Packed
 from anima.search.index import Index
 from anima.search.rows import RowTables
 from anima.search.tables import DocumentRow, IndexDown, Mark, NewPart, Tables, Writing
-from anima.search.units import PART, Place
+from anima.search.units import PART
 from anima.sessions.find import (
     INDEXED,
     MAX_QUERY,

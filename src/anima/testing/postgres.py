@@ -101,7 +101,8 @@ def prepare(address: str) -> str:
     """Makes roles and tables on a server, and gives the address for the application's role there."""
     import psycopg
 
-    from anima.store.rows.schema import APPLICATION, bring_up
+    from anima.store.rows.postgres import APPLICATION
+    from anima.store.rows.tenants import bring_up
 
     with psycopg.connect(address, autocommit=True) as db:
         bring_up(db)

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from anima.errors import Damaged, HomeBusy, MissingExtra, NewerFormat, NoSuchHome, Refused
-from anima.store.rows.schema import APPLICATION, OWNER, texts
-from anima.store.rows.transaction import WAIT, Engine, LostConnection, Row, T, Transaction
+from anima.store.rows.transaction import WAIT, Engine, LostConnection, Row, T, Transaction, schema_texts
 
 if TYPE_CHECKING:
     from psycopg import Connection, Cursor
     from psycopg_pool import ConnectionPool
 
+OWNER, APPLICATION = "anima_owner", "anima_app"  # roles: who makes the tables, and who serves homes
 _CONNECTIONS = 16
 _ROWS_AT_ONCE = 16  # of a large answer
 _REACH = 10  # seconds for the first connection of all
@@ -83,9 +83,9 @@ class PostgresDatabase(Engine):
                 rule="bypasses-row-security",
                 hint=f"connect as {APPLICATION}, or as a role that has nothing but its rights",
             )
-        if done > len(texts()):
-            raise NewerFormat("the database", found=done, known=len(texts()))
-        if done < len(texts()):
+        if done > len(schema_texts()):
+            raise NewerFormat("the database", found=done, known=len(schema_texts()))
+        if done < len(schema_texts()):
             hint = "anima tenant create brings them up to date"
             raise Refused(f"{self.name}: the tables are of an earlier version", hint=hint)
 

@@ -24,8 +24,7 @@ from typing import Any
 
 from anima.errors import BadArguments, Damaged, HomeBusy, MissingExtra, NewerFormat, NoSuchHome, Refused
 from anima.store.lock import flock
-from anima.store.rows.schema import texts
-from anima.store.rows.transaction import WAIT, Engine, Row, Transaction
+from anima.store.rows.transaction import WAIT, Engine, Row, Transaction, schema_texts
 
 _MADE = "anima_made"  # the table that tells a file of ours, and which texts made it
 _INNER = re.compile("sqlite_|libsql_|_litestream")  # what an engine keeps for itself
@@ -91,13 +90,13 @@ class OneFile(Engine):
         held = [row[0] for row in db.execute("select name from sqlite_master where type = 'table'").fetchall()]
         if _MADE not in held and [name for name in held if not _INNER.match(name)]:
             raise Refused(f"{self.name}: this is a file of another program's; nothing was written", rule="foreign-file")
-        if (done := self._done(db) if _MADE in held else 0) > len(texts()):
-            raise NewerFormat("the file", found=done, known=len(texts()))
-        if done < len(texts()):
+        if (done := self._done(db) if _MADE in held else 0) > len(schema_texts()):
+            raise NewerFormat("the file", found=done, known=len(schema_texts()))
+        if done < len(schema_texts()):
             with self.sending(db):
                 self.begin(db, 1, None)
                 db.execute(f"create table if not exists {_MADE}(n integer not null)")
-                for n, text in enumerate(texts()[(done := self._done(db)) :], done + 1):
+                for n, text in enumerate(schema_texts()[(done := self._done(db)) :], done + 1):
                     for statement in _BOTH.findall(text):
                         db.execute(_put(_TABLES, statement))
                     db.execute(f"insert into {_MADE} values({n})")

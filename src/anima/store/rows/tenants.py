@@ -6,7 +6,9 @@ credentials: functions of its owner's answer for one digest or id, and list, add
 could pass over row policies is refused when a fleet is made. Erasing deletes every row of a tenant in one transaction and
 then looks into every table that the database has for one; what dead rows, the write-ahead log and backups still hold is the
 server's, and said. Of a token only the digest is kept; one that is rotated keeps its id, since what came in with it stays
-known by that, and with one that is revoked goes all that was made with it. Not here: homes (rows), tables (schema).
+known by that, and with one that is revoked goes all that was made with it. Two that bring the tables up to date at once do it
+once; each of their texts is a transaction, so a kill leaves it whole or not at all; one that is not the text that was carried
+out is said, and nothing is done. Not here: homes (rows).
 """
 
 from __future__ import annotations
@@ -19,11 +21,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from anima.errors import BadArguments, Damaged, MissingExtra, NoSuchHome, NotFound, printable
+from anima.errors import BadArguments, Damaged, MissingExtra, NewerFormat, NoSuchHome, NotFound, printable
 from anima.store.rows import KEY, Seal, engine_at
-from anima.store.rows.postgres import shown
-from anima.store.rows.schema import as_owner, bring_up
-from anima.store.rows.transaction import HomeRows
+from anima.store.rows.postgres import APPLICATION, OWNER, shown
+from anima.store.rows.transaction import HomeRows, schema_texts
 
 if TYPE_CHECKING:
     from psycopg import Connection
@@ -315,3 +316,53 @@ class Fleet:
         rows = HomeRows(self._engine, tenant, 0)
         with rows.transaction():
             yield rows
+
+
+# -- tables ---------------------------------------------------------------------------------------------------------------
+
+_LOCK = 0x616E696D61  # one number for all who bring tables up to date
+_ROLES = f"""
+    do $$ begin
+        if not exists(select from pg_roles where rolname = '{OWNER}') then create role {OWNER} nologin; end if;
+        if not exists(select from pg_roles where rolname = '{APPLICATION}') then create role {APPLICATION} login; end if;
+        if not pg_has_role(current_user, '{OWNER}', 'set') then execute 'grant {OWNER} to current_user'; end if;
+    end $$;
+    create schema if not exists anima authorization {OWNER};
+"""
+_MIGRATION = """
+    create table if not exists anima.migration(n integer primary key, digest text not null, time timestamptz default now())
+"""
+
+
+def bring_up(db: Connection[Any]) -> int:
+    """Makes roles and tables, or brings them up to date, as the owner; how many texts were carried out. Raises Damaged
+    where an earlier text is another one, NewerFormat where a newer anima was here."""
+    db.execute("select pg_advisory_lock(%s)", (_LOCK,))
+    try:
+        db.execute(_ROLES)
+        with as_owner(db):
+            db.execute(_MIGRATION)
+            done = dict(db.execute("select n, digest from anima.migration").fetchall())
+        if len(done) > len(schema_texts()):
+            raise NewerFormat("the database", found=len(done), known=len(schema_texts()))
+        for n, text in enumerate(schema_texts(), 1):
+            digest = hashlib.sha256(text.encode()).hexdigest()
+            if done.get(n, digest) != digest:
+                raise Damaged(f"the tables were made by another text {n} than this anima has; nothing was changed")
+            if n not in done:
+                with as_owner(db):
+                    db.execute(text)
+                    db.execute("insert into anima.migration(n, digest) values(%s, %s)", (n, digest))
+        return len(schema_texts()) - len(done)
+    finally:
+        db.execute("select pg_advisory_unlock(%s)", (_LOCK,))
+
+
+@contextmanager
+def as_owner(db: Connection[Any], tenant: int | None = None) -> Iterator[None]:
+    """A transaction as the owner of the tables, who sees the rows of one tenant at most."""
+    with db.transaction():
+        db.execute(f"set local role {OWNER}")
+        if tenant is not None:
+            db.execute(f"set local app.tenant to '{int(tenant)}'")
+        yield

@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from functools import cache
+from importlib.resources import files
 from typing import Any, Protocol, TypeVar
 
 from anima.errors import Damaged, HomeError, NoSuchHome
@@ -27,6 +28,7 @@ _LOCK = """
     select version, records, bytes, anchored, epoch from anima.home
     where [own] for update
 """
+_SCHEMA = files(__package__).joinpath("schema")
 
 
 class LostConnection(Damaged):
@@ -267,3 +269,10 @@ def _told(statement: str) -> str:
 @cache
 def _filled(statement: str, own: str) -> str:
     return re.sub(r"\[own(?: (\w+))?\]", lambda found: own.format(f"{found[1]}." if found[1] else ""), statement)
+
+
+@cache
+def schema_texts() -> tuple[str, ...]:
+    """The texts that make the tables, in order: each is carried out once, and none is ever edited."""
+    found = sorted(each.name for each in _SCHEMA.iterdir() if each.name.endswith(".sql"))
+    return tuple(_SCHEMA.joinpath(name).read_text(encoding="utf-8") for name in found)
