@@ -48,6 +48,16 @@ def same_words(one: Sentence, other: Sentence) -> bool:
     return not here or not there or bool(here & there)
 
 
+def same_course(one: Sentence, other: Sentence) -> bool:
+    """Whether the words that two sentences share follow one another alike (from Lima to Bogota is no way back), and neither
+    has a verb of its own: who works in Lima may live elsewhere."""
+    if not known.DOING.isdisjoint({*one.frame} ^ {*other.frame}):
+        return False
+    mine, yours = ([*dict.fromkeys(map(stem, each.frame))] for each in (one, other))
+    shared = one.words & other.words
+    return [word for word in mine if word in shared] == [word for word in yours if word in shared]
+
+
 @lru_cache(maxsize=262_144)
 def says_too(one: Sentence, other: Sentence) -> bool:
     """Whether two sentences claim the same of the same in other words, so that recalls of one speak for both: without

@@ -314,13 +314,14 @@ def _without_point(line: str) -> str:
 
 def twin_of(text: str, fact: str) -> SaidAlready | None:
     """The first line of a text that says this fact in the same, or nearly the same, words."""
-    from anima.text.compare import same_words  # with its tables, which a prompt need not wait for
+    from anima.text.compare import same_course, same_words  # with its tables, which a prompt need not wait for
     from anima.text.notes import LONGEST, sentence
 
     def said(line: str) -> bool:
         if max(len(line), len(fact)) > LONGEST:  # more than is read of a note
             return line.split() == fact.split()
-        return same_words(sentence(line.translate(_BRACKETS)), sentence(fact.translate(_BRACKETS)))
+        there, here = sentence(line.translate(_BRACKETS)), sentence(fact.translate(_BRACKETS))
+        return same_words(there, here) and same_course(there, here)
 
     for number, line in enumerate(lines_of(text), start=1):
         shown = without_tail(bullet_text(line))
