@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from anima.errors import BadArguments
 from anima.text.pages import MOST_LINES, filled, placed
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
@@ -89,6 +90,15 @@ def test_no_heading_that_others_read_is_ever_offered(mark: str) -> None:
     for line in ("- The wifi is called larch-5G", "- The northern hive has a new queen"):
         placed(page, line, choose=lambda likely, otherwise: offered.extend([*likely, otherwise]))
     assert set(offered) == {"Boat", "Notes"}
+
+
+@pytest.mark.parametrize(
+    "title", ["A\n## B", "A\r- Bo bakes", "A\u2028# B", "Team <!-- share: group -->", "A -->", "# A", "", "  "]
+)
+def test_a_new_heading_is_one_line_of_plain_words(title: str) -> None:
+    for more in ({"section": title}, {"choose": lambda likely, otherwise: title}):
+        with pytest.raises(BadArguments, match="one line of plain words"):
+            placed(MEMORY, "- The wifi is called larch-5G", **more)
 
 
 def test_a_section_that_is_named_is_taken_whatever_the_line_is_like() -> None:

@@ -446,7 +446,8 @@ class Home:
     def remember(
         self, fact: str, *, section: str | None = None, choose: Choose | None = None, reason: str = ""
     ) -> Receipt:
-        """One line more in MEMORY.md; one that says so already is told. `choose` is asked where no section is sure."""
+        """One line more in MEMORY.md; one that says so already is told. Where no section is sure, `choose(likely, otherwise)`
+        is given headings, likeliest first, and the one it goes under else; it names one, or None for the latter."""
         return self._writer.remember(fact, section=section, choose=choose, reason=reason)
 
     def note(self, content: str, *, reason: str = "") -> Receipt:

@@ -54,6 +54,7 @@ _FIELD = re.compile(
     r"^ {0,3}(?:[-*+][ \t]+)?(?P<bold>\*\*|__|)(?P<name>[^:*_\n]{1,40})(?::(?P=bold)|(?P=bold):)(?P<value>[^\r\n]*)",
     re.MULTILINE,
 )
+_NO_TITLE = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]|<!--|-->")  # what would make more of a heading than its words
 _DREAMED = re.compile(r"Dreamed\b")
 
 
@@ -81,6 +82,10 @@ def placed(text: str, line: str, *, section: str | None = None, choose: Choose |
         target = _titled(text, section)
     if target is not None:
         return Landed(add_to(text, found, target, line), target.title)
+    if not section.strip() or section.lstrip().startswith("#") or _NO_TITLE.search(section):
+        raise BadArguments(
+            "a heading is one line of plain words; nothing was written", hint="marks are set in the document"
+        )
     return Landed(add_section(text, section, line, level=min(level or 2, 2)), section)
 
 
