@@ -991,13 +991,23 @@ def test_on_a_pipe_what_only_looks_or_adds_a_copy_goes_on(aria: Path, words: lis
     assert run([*words, "--home", str(aria)]) in (0, 1)
 
 
-@pytest.mark.parametrize(("key", "heading"), [(b"2", "Lessons"), (b"\n", "Notes"), (b"x", "Notes")])
+@pytest.mark.parametrize(("key", "heading"), [(b"2", "Lessons"), (b"\n", "Notes")])
 def test_one_key_chooses_the_section_of_a_line_that_may_belong_to_several(aria: Path, key: bytes, heading: str) -> None:
     fact, asked = "The boat leaks at the stern", b"[Enter] Notes"
     code, shown = on_a_terminal("remember", fact, "--home", aria, until=asked, keys=key)
 
     assert code == 0 and "Where does it belong?  [1] Projects  [2] Lessons  " in shown
     assert f"## {heading}\n\n- {fact}\n" in (aria / "MEMORY.md").read_text(encoding="utf-8")
+
+
+def test_another_key_is_asked_again_and_esc_writes_nothing(aria: Path) -> None:
+    fact, asked = "The boat leaks at the stern", b"[Enter] Notes"
+    command = ("remember", fact, "--home", aria)
+    code, shown = on_a_terminal(*command, until=asked, keys=b"\x1b")
+    assert code and fact not in (aria / "MEMORY.md").read_text(encoding="utf-8")
+
+    code, shown = on_a_terminal(*command, until=asked, keys=b"x", then=[(b"a number, or Enter", b"2")])
+    assert code == 0 and "under Lessons" in shown
 
 
 def test_nobody_is_asked_where_a_line_belongs_but_by_a_terminal_in_doubt(cli: Cli, aria: Path) -> None:

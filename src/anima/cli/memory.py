@@ -174,10 +174,17 @@ def _written(receipt: Receipt) -> Reply:
 
 
 def _section(likely: Sequence[str], otherwise: str) -> str | None:
-    """The section that the owner takes, by one key, where none is sure; any other key leaves it where it goes by itself."""
+    """The section that the owner takes, by one key, where none is sure; Enter leaves it where it goes else, Esc writes nothing."""
     offered = {str(number): title for number, title in enumerate(likely, start=1)}
     shown = "  ".join(f"[{key}] {flat(title)}" for key, title in offered.items())
-    return offered.get(one_key(f"Where does it belong?  {shown}  [Enter] {flat(otherwise)}"))
+    question = f"Where does it belong?  {shown}  [Enter] {flat(otherwise)}"
+    while (key := one_key(question)) not in ("\n", "\r"):
+        if key == "\x1b":
+            raise click.Abort
+        if key in offered:
+            return offered[key]
+        question = "a number, or Enter; Esc writes nothing"
+    return None
 
 
 def _asked_about(home: Home, receipt: Receipt, *, can_ask: bool) -> Reply:

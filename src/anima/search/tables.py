@@ -400,6 +400,7 @@ def _identity(path: str) -> tuple[int, int, int]:
 
 # -- the tables of the index -----------------------------------------------------------------------------------------------
 
+# Numbers of parts begin anywhere, so that who looked into a file that was begun again takes no part of the new one for theirs.
 _SCHEMA = """
 create table made(epoch text not null, made_for text not null, generation integer not null);
 create table document(
@@ -409,6 +410,7 @@ create table part(
     id integer primary key autoincrement, document integer not null, sum integer not null, packed blob not null,
     vectors blob not null, said_sum integer not null, said text not null);
 create index part_document on part(document);
+insert into sqlite_sequence values('part', abs(random()) % 274877906944);
 insert into made values(hex(randomblob(8)), :made_for, 0)
 """
 _NEW_DOCUMENTS = "select id, path, kind, layer, day from document where id > ? order by id"

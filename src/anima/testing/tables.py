@@ -86,13 +86,13 @@ class MemoryRoom:
 
     def __init__(self) -> None:
         self.lock = threading.RLock()
-        self.epoch = 0
+        self.epoch = self.last_part = self.last_document = 0
         self.clear("")
         self.epoch = 0
 
     def clear(self, made_for: str) -> None:
         self.epoch, self.made_for = self.epoch + 1, made_for
-        self.generation = self.last_part = self.last_document = 0
+        self.generation = 0  # numbers go on: whoever looked before takes no part of the new rows for theirs
         self.documents: dict[int, DocumentRow] = {}
         self.digests: dict[int, str] = {}
         self.parts: dict[int, tuple[PartRow[bytes], str]] = {}
@@ -296,6 +296,8 @@ class TablesContract:
 
             assert tables.known() == {}
             assert tables.since(mark).mark.epoch != mark.epoch
+            put(tables, writing("b.md", "two"))
+            assert tables.shown([mark.part]) == {}  # whoever looked before takes no part of the new rows for theirs
 
     def test_what_one_writes_another_sees_at_once_and_after_closing(self, tmp_path: object) -> None:
         with self._opened(tmp_path) as opened:
