@@ -27,8 +27,7 @@ from anima.dream.pages import dreamed_on, fact_of, folded, items, with_section, 
 from anima.dream.plan import plan_sweep
 from anima.errors import BadArguments
 from anima.ledger import Record
-from anima.text.compare import Relation, relation, says_too
-from anima.text.notes import POSSIBLE, SURE, core_of, lasting, sentence
+from anima.text.notes import POSSIBLE, SURE, Relation, core_of, lasting, relation, says_too, sentence
 
 TODAY = date(2026, 4, 23)
 NOW = datetime(2026, 4, 23, 3, tzinfo=UTC)
@@ -207,6 +206,11 @@ REPLACED = [
     ("The boiler gets serviced every second Friday", "The boiler gets serviced every first Monday"),
     ("The studio is at Oak Lane 4, second floor", "The studio is at Elm Road 9, second floor"),
     ("Bruno trinkt Tee mit Zitrone", "Bruno trinkt keinen Tee mehr, nur noch Kakao"),
+    ("The code for the gate is 4471", "The code for the gate is 9912"),
+    ("La clave para el garaje es 4471", "La clave para el garaje es 9912"),
+    ("Die Farbe von Haus Birke ist blau", "Die Farbe von Haus Birke ist gelb"),
+    ("Ana lives with her parents in Lima", "Ana lives in Bogotá"),
+    ("Reports go out every evening to Ana", "Reports go out every morning to Bob"),
 ]
 
 
@@ -268,6 +272,7 @@ STAY = [
     ("Always use ISO dates in letters to Ana", "Always use metric units in letters to Ana"),
     ("To open the shed one needs the red fob", "To open the attic one needs the red fob"),
     ("The lease for the van is with Blue Motors", "The lease for the barn is with Blue Motors"),
+    ("Ana lives in Lima", "Ana lives with Ben"),
 ]
 
 

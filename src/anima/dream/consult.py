@@ -27,9 +27,8 @@ from anima.dream.plan import ROOM, key_of
 from anima.errors import printable
 from anima.model import Complete
 from anima.text import bullet_text, read_table
-from anima.text.compare import Relation, relation
 from anima.text.markdown import evidence_of, without_tail
-from anima.text.notes import sentence
+from anima.text.notes import Relation, relation, sentence
 from anima.text.reading import LIMITS, Read, ToldLine, canonical
 from anima.text.reading import read as read_lines
 

@@ -30,9 +30,8 @@ from anima.dream.material import (
     why_junk,
 )
 from anima.dream.pages import dreamed_page
-from anima.text import tags
-from anima.text.compare import Relation, is_paraphrase, relation, same_words, says_too, value_of
-from anima.text.notes import KIN, NAMING, POSSIBLE, SURE, Lasting, Sentence, has_digit, lasting, sentence
+from anima.text import notes, tags
+from anima.text.notes import Relation, Sentence, lasting, relation, same_words, says_too, sentence, value_of
 
 ROOM = 200  # characters of the budget that stay free, for the owner's next line
 HEADING = 40  # characters of a heading that new lines may need, with its blank lines
@@ -119,7 +118,7 @@ class _Night:
         for group in self.groups.values() if self.rules.careful else ():
             self.asked.update(group.tally.strong_questions)
             found = sentence(group.first.text)
-            if lasting(found).degree >= POSSIBLE:  # what passes replaces nothing and is not replaced
+            if lasting(found).degree >= notes.POSSIBLE:  # what passes replaces nothing and is not replaced
                 for head in found.heads:
                     self.filed[head].append(group)
                 for word in found.stems:
@@ -138,7 +137,7 @@ class _Night:
                 break
         return tuple(chosen.values())
 
-    def _degree(self, text: str) -> Lasting:
+    def _degree(self, text: str) -> notes.Lasting:
         exact, *near = (len(self.alike.get(key, ())) for key in frames(text))
         return lasting(sentence(text), min(9, max(0, max(near, default=1) - 1)), min(9, max(0, exact - 1)))
 
@@ -172,11 +171,11 @@ class _Night:
             where = (mine.newest.path, mine.newest.line) if mine else ("", 0)
             if where[0] != group.newest.path or where[1] >= group.newest.line:
                 return False
-        return self._degree(group.newest.text).degree >= POSSIBLE and self._doubt(group.newest) is None
+        return self._degree(group.newest.text).degree >= notes.POSSIBLE and self._doubt(group.newest) is None
 
     def _crowded(self, old: Sentence, on: date) -> bool:
         """Whether by that day other things were said of it, too. Later notes do not change what was decided then."""
-        if old.subject & (NAMING | KIN):
+        if old.subject & (notes.NAMING | notes.KIN):
             return True  # of a person there is always more to say
         return bisect_right(self.headed.get(old.head, ()), on) >= CROWD
 
@@ -225,7 +224,7 @@ class _Night:
             if by is None or by.first.day <= said or self.groups.get(old.frame) is by:
                 continue
             lost = value_of(other, sentence(by.newest.text))
-            if is_paraphrase(other, old, lost, partial(self._rare, on=by.first.day)):
+            if notes.is_paraphrase(other, old, lost, partial(self._rare, on=by.first.day)):
                 return by
         return None
 
@@ -255,7 +254,7 @@ class _Night:
             replaces=tuple(replaces),
         )
 
-    def _evidence(self, group: _Group, note: LogNote, replaces: list[Held], degree: Lasting) -> Evidence:
+    def _evidence(self, group: _Group, note: LogNote, replaces: list[Held], degree: notes.Lasting) -> Evidence:
         tally, noted = group.tally, {n.day for n in group.notes}
         if self.rules.careful:
             others = self._others(group)
@@ -285,15 +284,15 @@ class _Night:
         mine, near = sentence(group.first.text), self._about(sentence(group.first.text).heads)
         return [other for other in near if other is not group and says_too(mine, sentence(other.first.text))]
 
-    def _gates(self, e: Evidence, total: float, degree: Lasting, *, heir: bool) -> Iterator[Gate]:
+    def _gates(self, e: Evidence, total: float, degree: notes.Lasting, *, heir: bool) -> Iterator[Gate]:
         rules = self.rules
         need, days, questions = rules.recalls, rules.days, rules.questions
         if rules.careful:
-            yield Gate("lasting", degree.degree >= POSSIBLE, f"{degree.degree:.2f} of {POSSIBLE}")
-            if degree.degree < SURE:
+            yield Gate("lasting", degree.degree >= notes.POSSIBLE, f"{degree.degree:.2f} of {notes.POSSIBLE}")
+            if degree.degree < notes.SURE:
                 need, days, questions = DOUBTFUL_RECALLS, DOUBTFUL_DAYS, DOUBTFUL_QUESTIONS
         # Noted on two days and asked for once is as good as asked for twice, where the line is surely lasting.
-        told = rules.careful and degree.degree >= SURE and e.recalls > 0 and e.mentions > 1
+        told = rules.careful and degree.degree >= notes.SURE and e.recalls > 0 and e.mentions > 1
         yield Gate("recalls", heir or told or e.recalls >= need, f"{e.recalls} of {need}")
         yield Gate("questions", heir or e.questions >= questions, f"{e.questions} of {questions}")
         yield Gate("days", heir or told or e.days >= days, f"{e.days} of {days}")
@@ -362,7 +361,7 @@ class _Night:
         """A dreamed line whose like was noted so often since that it would not be kept today."""
         if not held.machine or not self.rules.careful or sentence(held.fact).frame not in self.groups:
             return False
-        return self._degree(held.fact).degree < POSSIBLE <= lasting(sentence(held.fact)).degree
+        return self._degree(held.fact).degree < notes.POSSIBLE <= lasting(sentence(held.fact)).degree
 
     def _fits(self, promotions: list[Promotion], gone: set[int], *, fold: bool) -> bool:
         """Whether there is room for these lines, and for a heading above them."""
@@ -371,7 +370,7 @@ class _Night:
         return size <= self.m.budget - ROOM
 
 
-def _kind(degree: Lasting) -> str:
+def _kind(degree: notes.Lasting) -> str:
     told = " ".join(degree.reasons)
     names = (("attribute", "lasting attribute"), ("rule", "every time"), ("decision", "a decision"))
     return next((kind for kind, words_of in names if words_of in told), "")
@@ -386,7 +385,7 @@ def key_of(text: str) -> str:
 def frames(text: str) -> tuple[tuple[str, ...], ...]:
     """A note with each of its words blotted out in turn, numbers always: what two notes of one routine have in common."""
     found = sentence(text[:200]).tokens[:14]
-    masked = tuple("0" if has_digit(word) else word for word in found)
+    masked = tuple("0" if notes.has_digit(word) else word for word in found)
     return (
         (masked, *((*masked[:n], "*", *masked[n + 1 :]) for n in range(len(masked)))) if len(masked) > 2 else (masked,)
     )

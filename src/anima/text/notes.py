@@ -1,18 +1,19 @@
-"""One note taken apart: its core words, whom it is about, what in it means change or addition, and how lasting it is.
+"""One note taken apart, and two compared: whether they say the same, whether one replaces the other or adds to it, or neither.
 
-Promise: pure, in linear time, for any language that puts blanks between words and, more coarsely, for those that do
-not; the same text gives the same Sentence. What was said around the core (a label, "she told me that", a remark in
-parentheses at the end) is not part of it. How lasting it is, is a number from 0 to 1 with the reasons for it: no list of
-things worth keeping, only of how people speak of what stays and of what passes.
-Not here: whether a note replaces another (compare), shapes that are junk in any case and recalls (dream).
+Promise: pure, in linear time, in any language, more coarsely where no blanks part words; the same text gives the same
+Sentence. What was said around the core (a label, "she told me that", a remark in parentheses at the end) is not part of it.
+How lasting it is, is a number from 0 to 1 with the reasons for it: how people speak of what stays and of what passes. A newer
+note replaces an older one only when it is about the same subject and the same thing, and only the value differs.
+Not here: what follows from it (dream, text.pages), shapes that are junk in any case, lines of which one may go (upkeep).
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from enum import StrEnum
 from functools import cached_property, lru_cache
 from itertools import pairwise
 
@@ -23,37 +24,29 @@ _WORDS = read_table("text", "words")
 _TABLE = _WORDS["note"]
 
 
-def _set(name: str) -> frozenset[str]:
-    return word_set(_TABLE[name])
+def _sets(names: str) -> Iterable[frozenset[str]]:
+    return (word_set(_TABLE[name]) for name in names.split())
 
 
 def _wording(name: str) -> re.Pattern[str]:
     return re.compile(one_line(_WORDS["patterns"][name]))
 
 
-ARTICLES, OWNERS, NAMING = _set("articles"), _set("owners"), _set("naming")
-BE, STATIVE, LOOSE, LOOSEST = _set("be"), _set("stative"), _set("loose"), _set("loosest")
-PLAIN = BE | LOOSE | _set("plain")
-RULES, ALWAYS, DECISIONS, ATTRIBUTES = _set("rules"), _set("always"), _set("decisions"), _set("attributes")
-KIN, SORTS, TIES, PLACES = _set("kin"), _set("sorts"), _set("ties"), _set("places")
-MOMENTS, TOMORROWS, OF_MORNINGS = _set("moments"), _set("tomorrows"), _set("of_mornings")
-THIS_TIME, SPANS = _set("this_time"), _set("spans")
-CALENDAR = frozenset(map(stem, _set("calendar")))
-STAGES, ADVERBS_OF_STAGE = _set("stages"), _set("adverbs_of_stage")
-PAST, LASTING_PAST, COMING = _set("past"), _set("lasting_past"), _set("coming")
-CHANGES, NEW, ADDS, EVERY, COUNTED = _set("changes"), _set("new"), _set("adds"), _set("every"), _set("counted")
-CHANGE_PHRASES, ADD_PHRASES = tuple[str, ...](_TABLE["change_phrases"]), tuple[str, ...](_TABLE["add_phrases"])
-DENIED = tuple[str, ...](_TABLE["denied"])
+ARTICLES, OWNERS, NAMING, BE, STATIVE, LOOSE, LOOSEST = _sets("articles owners naming be stative loose loosest")
+RULES, ALWAYS, DECISIONS, ATTRIBUTES, KIN, SORTS = _sets("rules always decisions attributes kin sorts")
+TIES, PLACES, MOMENTS, TOMORROWS, OF_MORNINGS = _sets("ties places moments tomorrows of_mornings")
+THIS_TIME, SPANS, STAGES, ADVERBS_OF_STAGE, PAST = _sets("this_time spans stages adverbs_of_stage past")
+LASTING_PAST, COMING, CHANGES, NEW, ADDS, EVERY = _sets("lasting_past coming changes new adds every")
+COUNTED, SPEAKERS, NONE, OF, WHOSE, DOING, DENIALS = _sets("counted speakers none of whose doing denials")
+_PLAIN, _NEUTRAL, _SMALL, _SHIFTING, _CALENDAR = _sets("plain neutral small shifting calendar")
+CHANGE_PHRASES, ADD_PHRASES, DENIED = _TABLE["change_phrases"], _TABLE["add_phrases"], _TABLE["denied"]
 SAME_ATTRIBUTE = tuple(map(word_set, _TABLE["same_attribute"]))
 LABEL, OPENING, HEARD, TOLD, REPORT = map(_wording, ("label", "opening", "heard", "told", "report"))
-NO_MORE, DENIAL, UNTIL, SOON = map(_wording, ("no_more", "denial", "until", "soon"))
-PASSING_THING = _wording("passing_thing")
-SPEAKERS, NONE, OF, DOING, DENIALS = map(_set, ("speakers", "none", "of", "doing", "denials"))
-NEUTRAL = _set("neutral") | DOING
-SMALL, SHIFTING = _set("small") | OWNERS, _set("shifting") | NEW | ARTICLES
+NO_MORE, DENIAL, UNTIL, SOON, PASSING_THING = map(_wording, ("no_more", "denial", "until", "soon", "passing_thing"))
+PLAIN, NEUTRAL, SMALL, SHIFTING = BE | LOOSE | _PLAIN, _NEUTRAL | DOING, _SMALL | OWNERS, _SHIFTING | NEW | ARTICLES
 ENDURING, OF_PAST = ATTRIBUTES | DECISIONS | LASTING_PAST, CHANGES | LASTING_PAST | PAST
-_NOTHING = SMALL | NAMING | BE
-_SEVERAL, _SEVERAL_WORDS = tuple(_TABLE["several"].split()), _set("several_words")
+CALENDAR, _NOTHING = frozenset(map(stem, _CALENDAR)), SMALL | NAMING | BE
+_SEVERAL, _SEVERAL_WORDS = tuple(_TABLE["several"].split()), word_set(_TABLE["several_words"])
 
 
 def is_several(word: str) -> bool:
@@ -298,9 +291,9 @@ def _passing(sentence: Sentence, *, states: bool) -> bool:
     pairs = pairwise((*tokens, ""))
     if any(one in ADVERBS_OF_STAGE and not (one == "noch" and two.startswith("ein")) for one, two in pairs):
         return True
-    for n, word in enumerate(tokens):
+    for n in (n for n, word in enumerate(tokens) if word in stages):
         last, before = not states and n + 1 == len(tokens), tokens[max(0, n - 2) : n]
-        if word in stages and not (before and before[-1] in NONE) and (last or not BE.isdisjoint(before)):
+        if not (before and before[-1] in NONE) and (last or not BE.isdisjoint(before)):
             return True
     return False
 
@@ -315,3 +308,291 @@ def _happened(tokens: tuple[str, ...], *, states: bool) -> bool:
     if early[:1] and early[0] in ("he", "ha", "hemos", "han"):  # "he llamado a …"
         early = early[1:]
     return any(map(is_past, early)) or bool(early and _PARTICIPLE.match(early[0]))
+
+
+# -- two notes compared ----------------------------------------------------------------------------------------------------
+
+LONGEST_VALUE = 7  # words
+ALIKE = 0.9  # the least share of words that two sentences have in common which say the same
+ENOUGH = 2  # signs that a note without a verb has another value of the same thing
+FOR_LIFE = next(n for n, row in enumerate(SAME_ATTRIBUTE) if "born" in row)  # nobody is born a second time
+HOME = next(n for n, row in enumerate(SAME_ATTRIBUTE) if "lives" in row)  # nobody has two by mistake
+_VERBS, _TIMES = BE | STATIVE, CALENDAR | frozenset(map(stem, SPANS))
+_NO_TOPIC = NAMING | OWNERS | RULES | DECISIONS | BE | SORTS | TIES | {"'s"}
+
+
+class Relation(StrEnum):
+    SAME = "same"
+    REPLACES = "replaces"
+    ADDS = "adds"
+
+
+def same_words(one: Sentence, other: Sentence) -> bool:
+    """Whether two say the same in nearly the same words: all but a tenth, and no number, denial or attribute apart."""
+    mine, yours = one.words, other.words
+    near = min(len(mine), len(yours)) > 3 and len(mine & yours) >= ALIKE * len(mine | yours)
+    if not mine or (mine != yours and (not near or any(map(has_digit, mine ^ yours)))):
+        return False
+    apart = {*one.tokens} ^ {*other.tokens}
+    if one.negated != other.negated or any(word in DENIALS or word.endswith("n't") for word in apart):
+        return False
+    return _may_be_one(one, other)  # to live somewhere is not to work there
+
+
+def same_course(one: Sentence, other: Sentence) -> bool:
+    """Whether the words that two sentences share follow one another alike (from Lima to Bogota is no way back), and neither
+    has a verb of its own: who works in Lima may live elsewhere."""
+    if not DOING.isdisjoint({*one.frame} ^ {*other.frame}):
+        return False
+    mine, yours = ([*dict.fromkeys(map(stem, each.frame))] for each in (one, other))
+    shared = one.words & other.words
+    return [word for word in mine if word in shared] == [word for word in yours if word in shared]
+
+
+@lru_cache(maxsize=262_144)
+def says_too(one: Sentence, other: Sentence) -> bool:
+    """Whether two sentences claim the same of the same in other words, so that recalls of one speak for both: without
+    whom they are about, and without the nouns that any wording may choose."""
+    mine, yours = (each.stems - stemmed(frozenset({each.head}) | ATTRIBUTES | NAMING) for each in (one, other))
+    nested = bool(mine and yours) and (mine <= yours or yours <= mine)
+    return nested and one.negated == other.negated and _same_subject(one, other) and _may_be_one(one, other)
+
+
+def value_of(old: Sentence, new: Sentence) -> frozenset[str]:
+    """The words in which the older one differs: what it claimed and is no longer so."""
+    return old.stems - (new.stems - new.denied) - {stem(old.head)}
+
+
+def is_paraphrase(one: Sentence, other: Sentence, value: frozenset[str], rare: Callable[[str], bool]) -> bool:
+    """Whether a sentence claims in other words what another claimed: by the value that both name, and what else they
+    share. `rare` says of a word that few notes have it, so that it alone points to one fact."""
+    here, subject = other.stems, other.subject & (other.names | KIN)
+    named = value & here
+    if not named or 2 * len(named) < len(value) or (subject and not stemmed(subject) & one.stems):
+        return False  # or it is about somebody or something that the first does not name
+    theirs = (frozenset(other.tokens) - set(one.tokens)) | (one.subject - set(other.tokens))
+    front, back = _shared_ends(one.frame, other.frame)
+    if theirs & KIN or (front and not _VERBS.isdisjoint(one.frame[len(one.frame) - back :])):
+        return False  # one sentence but for what stands before the verb: the same said of something else
+    if not _may_be_one(one, other):
+        return False
+    mine, yours = _attributes(one, other)
+    topic = (one.stems & here) - value
+    if topic - {stem(one.head)} or (topic and (len(named) > 1 or mine & yours)):
+        return True
+    if _same_subject(one, other) and value <= here and value - CALENDAR:
+        return True
+    # A name that few notes have points to one fact; a number does when the subject is the same.
+    alone = named - CALENDAR
+    if not topic and not mine & yours:
+        alone -= stemmed(other.subject)  # it says something of the value, not that it is one
+    return any(rare(word) and (not word[0].isdigit() or (topic and len(word) > 2)) for word in alone)
+
+
+def _same_subject(one: Sentence, other: Sentence) -> bool:
+    """Whether two sentences are about the same: what stands before the verb of one stands there in the other, too."""
+    mine, yours = one.subject, other.subject
+    if (mine ^ yours) & KIN:
+        return False  # Ana's sister is not Ana
+    return bool(mine) and bool(yours) and (mine <= yours or yours <= mine)
+
+
+@lru_cache(maxsize=262_144)
+def _attributes(one: Sentence, other: Sentence) -> tuple[frozenset[int], frozenset[int]]:
+    """Which of the known attributes each speaks of, apart from words for the same one that both are about."""
+    common = one.subject & other.subject & KIN
+    told = (frozenset(each.tokens) - common for each in (one, other))
+    mine, yours = (frozenset(n for n, row in enumerate(SAME_ATTRIBUTE) if row & words) for words in told)
+    return mine, yours
+
+
+def _may_be_one(one: Sentence, other: Sentence) -> bool:
+    """Whether two may be about one attribute: unless each speaks of known ones, and none is the same."""
+    mine, yours = _attributes(one, other)
+    return not mine or not yours or bool(mine & yours)
+
+
+def _shared_ends(a: Sequence[str], b: Sequence[str]) -> tuple[int, int]:
+    """How many of the first words, and how many of the last of the others, are the same."""
+
+    def shared(a: Sequence[str], b: Sequence[str]) -> int:
+        return next((n for n, (one, other) in enumerate(zip(a, b, strict=False)) if one != other), min(len(a), len(b)))
+
+    front = shared(a, b)
+    return front, shared(a[front:][::-1], b[front:][::-1])
+
+
+# -- what replaces, and what adds --------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=262_144)
+def relation(old: Sentence, new: Sentence, *, together: bool = False, crowded: bool = True) -> Relation | None:
+    """What `new` is to `old`. `together` says whether searches that found one also found the other; `crowded`, whether
+    other things are said of what they are about, as of a person; of a standup or a dentist there is one thing to say."""
+    if old.frame == new.frame:
+        return None if old.negated != new.negated else Relation.SAME
+    if not old.heads & new.heads:
+        return None
+    if found := _Laid(old, new).relation(together, crowded):
+        return found
+    if new.changes and (_denies(old, new) or _says_otherwise(old, new, together, crowded)):
+        return Relation.REPLACES
+    return None
+
+
+class _Laid:
+    """Two frames laid on one another: what they share at both ends, and the run of words in which they differ."""
+
+    def __init__(self, old: Sentence, new: Sentence) -> None:
+        a, b = old.frame, new.frame
+        b = b[1:] if len(b) > 2 and b[0] in CHANGES else b  # without a bare "moved;" or "changed:"
+        front, back = _shared_ends(a, b)
+        self.old, self.new, self.start, self.end = old, new, a[:front], a[len(a) - back :]
+        self.gone, self.come = a[front : len(a) - back], b[front : len(b) - back]
+        self.verbs = [word for n, word in enumerate(self.start) if n and word not in old.names and is_verb(word)]
+
+    def relation(self, together: bool, crowded: bool) -> Relation | None:
+        """The same sentence but for one run of words behind what it is about."""
+        old, new, start, gone, come = self.old, self.new, self.start, self.gone, self.come
+        if not gone or not come or max(len(gone), len(come)) > LONGEST_VALUE or "'s" in (gone[0], come[0]):
+            return None
+        if (frozenset(gone) ^ frozenset(come)) & ((KIN - old.names - new.names) | NAMING):
+            return None  # of somebody else
+        before_thing = bool(start) and start[-1] not in BE | TIES  # else there is a value
+        if not 0 < old.label <= len(start) and before_thing and _tied(gone) and _tied(come):
+            return None  # "moved | the demo to May" and "moved | the party to June": of something else
+        mine, yours = _attributes(old, new)
+        told = together + bool(mine & yours)
+        # A script without blanks, where a word is a character: three shared ones are a subject and a verb.
+        dense = len(start) >= 3 and all(len(word) == 1 for word in start)
+        if not self.verbs and not dense:
+            return self._by_topic(told, crowded)
+        if old.adds or new.adds or self._several() or (start[:1] and start[0] in ALWAYS and not new.changes):
+            return Relation.ADDS if not new.changes else Relation.REPLACES
+        at_verb = bool(self.verbs) and start[-1] == self.verbs[-1] and not self.end
+        bare = at_verb and self.verbs[-1] in LOOSEST
+        if not new.changes and at_verb and not self._same_slot():
+            return None
+        one_thing = not bare or (not crowded and self.verbs[-1] in BE)
+        same = dense or self._is_tight() or (new.changes and not bare) or told or (one_thing and self._alike())
+        return Relation.REPLACES if same else None
+
+    def _by_topic(self, told: int, crowded: bool) -> Relation | None:
+        """A note without a verb before its value: "gym: Northside", "review on Friday", "savings goal 400"."""
+        old, new, start = self.old, self.new, self.start
+        topic = [word for word in start if _is_topic(word)]
+        if not _VERBS.isdisjoint({*self.end} - old.names):
+            return None  # the verb comes after what differs, so that is what they are about
+        if not topic or self._is_part(old, self.gone, new.label) or self._is_part(new, self.come, old.label):
+            return None
+        if old.adds or new.adds or any(map(is_several, (*start, *self.end))):
+            return Relation.ADDS if not new.changes else Relation.REPLACES
+        one_thing = len(topic) > 1 or not crowded
+        labelled = 0 < old.label <= len(start) and (old.label == new.label or (new.changes and not new.label))
+        lone_name = len(topic) == 1 and topic[0] in old.names  # may be a person, of whom a label says no attribute
+        closing = start[-2 if start[-1] in OWNERS and len(start) > 1 else -1]
+        signs = (
+            len(topic) > 1,
+            labelled or closing in TIES,
+            labelled and not lone_name,
+            any(map(_is_topic, self.end)),
+            self._alike(),
+            new.changes,
+        )
+        return Relation.REPLACES if one_thing and sum(signs) + told >= ENOUGH else None
+
+    def _is_part(self, one: Sentence, value: tuple[str, ...], label: int) -> bool:
+        """Whether the differing words are part of what one is about, or of what is claimed: a verb or the label's end is
+        there."""
+        if one.label and (one.label == label or one.label > len(self.start)):
+            return one.label > len(self.start)
+        return (is_any_verb(value[0]) and value[0] not in one.names) or not _VERBS.isdisjoint({*value} - one.names)
+
+    def _same_slot(self) -> bool:
+        """Whether two values hang on a verb in the same way: "works at …" and "works from …" are two things to say."""
+        one, other = (word if word in TIES else "" for word in (self.gone[0], self.come[0]))
+        if one == other or {one, other} <= PLACES or self.verbs[-1] in BE:
+            return True
+        # "lives with her parents in Lima" and "lives in Cusco" are two homes, and nobody has two by mistake.
+        return HOME in _attributes(self.old, self.new)[0] and not any(map(PLACES.isdisjoint, (self.gone, self.come)))
+
+    def _several(self) -> bool:
+        """Whether they tell of something one may have several of; not only of such a one: "my sister is reachable on …"."""
+        start, verbs = self.start, self.verbs
+        named = not verbs or start[-1] in (verbs[-1], "called", "named", "heisst", "llama")
+        told = start[1:] if named else start[max(1, start.index(verbs[-1])) :]
+        return any(map(is_several, (*told, *self.end)))
+
+    def _is_tight(self) -> bool:
+        """Whether the frame says more than "somebody uses …": an attribute by name, or words behind the value."""
+        start, verb = self.start, self.verbs[-1]
+        if any(len(word) > 2 for word in self.end if word not in BE) or verb not in LOOSE or start[-1] != verb:
+            return True  # it goes on behind the verb, too: "is at", "is called", "uses … for"
+        if sum(len(word) > 2 and word not in NAMING for word in start) >= 4:
+            return True  # a beginning that says this much is about one thing
+        before = start[: start.index(verb)]
+        return verb in BE and before[-1] not in KIN and not WHOSE.isdisjoint(before)
+
+    def _alike(self) -> bool:
+        """Whether two values look like values of one attribute: both names, or both numbers, of about one length."""
+        named = (not self.old.names.isdisjoint(self.gone), not self.new.names.isdisjoint(self.come))
+        counted = (has_digit("".join(self.gone)), has_digit("".join(self.come)))
+        return (all(named) or (not any(named) and all(counted))) and abs(len(self.gone) - len(self.come)) <= 1
+
+
+def _is_topic(word: str) -> bool:
+    """Whether a word can be what a note is about: no small word, no sort of note."""
+    return len(word) > 1 and word not in _NO_TOPIC and not word[0].isdigit()
+
+
+def _tied(words: tuple[str, ...]) -> int:
+    """Where, behind a thing, a small word ties a value to it; 0 for nowhere. A number, a time and what is tied itself are
+    no things."""
+    first = words[0] if words else "0"
+    if first[0].isdigit() or first in TIES or stem(first) in _TIMES:
+        return 0
+    return next((n for n, word in enumerate(words[:-1]) if n and word in TIES), 0)
+
+
+def _changed(sentence: Sentence) -> frozenset[str]:
+    """What a sentence says was changed, in "Ana moved the dentist to Monday" the dentist: the thing it speaks of."""
+    frame = sentence.frame
+    place = next((n + 1 for n, word in enumerate(frame) if n and word in CHANGES), len(frame))
+    return sentence.content & frozenset(frame[place : place + _tied(frame[place:])])
+
+
+def _says_otherwise(old: Sentence, new: Sentence, together: bool, crowded: bool) -> bool:
+    """A sentence of change about the same subject, and about the same attribute or the very value that was."""
+    if not _same_subject(old, new):
+        return False
+    common, (mine, yours), changed = old.subject & new.subject, _attributes(old, new), stemmed(_changed(new))
+    if FOR_LIFE in mine or not _may_be_one(old, new):
+        return False
+    thing = stemmed((old.subject - common) | _changed(old))
+    if changed and thing and not (changed <= thing or thing <= changed):
+        return False  # what was changed is something else than the older one speaks of
+    if any(map(is_several, old.frame[1:])) and not new.negated:
+        return False
+    gone = new.denied - stemmed(STATIVE)
+    if gone and not gone & old.stems and HOME not in mine & yours:
+        return False  # it says what is no longer so, and that is something else
+    if mine & yours or (old.stems & new.stems) - stemmed(common | NAMING):
+        return True
+    if changed and not changed & old.stems:
+        return False
+    return together or (not crowded and _one_claim(old, new))
+
+
+def _one_claim(old: Sentence, new: Sentence) -> bool:
+    """Whether two are about just the same, and neither has a verb of its own that claims something else."""
+    claimed = STATIVE.intersection(new.frame) - new.names
+    was = next((word for n, word in enumerate(old.frame) if n and word not in old.names and is_verb(word)), "is")
+    return old.subject == new.subject and claimed <= {*old.frame} and (was in PLAIN or was in new.frame)
+
+
+def _denies(old: Sentence, new: Sentence) -> bool:
+    """Whether the newer one says in so many words that what the older one says is no longer so."""
+    gone, here = new.denied - stemmed((STATIVE | TIES) - old.names), old.stems
+    if not gone & here or not (gone <= here or gone & here & stemmed(old.names)):
+        return False
+    return bool((stemmed(new.heads) & here) - gone)

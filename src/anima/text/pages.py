@@ -319,8 +319,8 @@ def _without_point(line: str) -> str:
 
 def twin_of(text: str, fact: str) -> SaidAlready | None:
     """The first line of a text that says this fact in the same, or nearly the same, words."""
-    from anima.text.compare import same_course, same_words  # with its tables, which a prompt need not wait for
-    from anima.text.notes import LONGEST, sentence
+    # With its tables, which a prompt need not wait for.
+    from anima.text.notes import LONGEST, same_course, same_words, sentence
 
     def said(line: str) -> bool:
         if max(len(line), len(fact)) > LONGEST:  # more than is read of a note
