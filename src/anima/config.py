@@ -14,15 +14,15 @@ import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, fields
-from difflib import get_close_matches
 from functools import cache
 from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from anima.errors import BadConfig, BadPath
+from anima.errors import BadConfig, BadPath, meant
 from anima.model import HOSTED, OWN_FILE, OWNERS_OWN, DocPath, OutsideServer, Scope, fold
 
 FILE = "anima.toml"
+_LISTED = "anima config lists the keys"
 DIALECT_NAMES = ("auto", "anima", "openclaw", "nexo", "carapace", "ironclaw", "agentscope")
 OTHERS_WORDS = frozenset("users groups agents unreviewed sessions".split())  # folders where others write at will
 PRESETS = ("open", "guarded", "strict")  # from the loosest to the strictest
@@ -253,7 +253,7 @@ def load(
         if name in known:
             values[known[name]], sources[known[name]] = _checked(known[name], env[name], name), name
         elif name.startswith(prefixes):  # it looks like a setting, and is none
-            raise BadConfig(f"there is no such setting; {_nearest(name, known)}", where=name)
+            raise BadConfig(f"there is no such setting; {meant(name, known, _LISTED)}", where=name)
     for key, raw in (flags or {}).items():
         values[key], sources[key] = _checked(key, raw, "settings"), "flag"
     parts: dict[str, Any] = {key: value for key, value in values.items() if "." not in key}
@@ -292,12 +292,7 @@ def _from_file(text: str | None, where: str = FILE) -> dict[str, Any]:
 def _known(key: str, where: str) -> _Key:
     if key in _KEYS:
         return _KEYS[key]
-    raise BadConfig(f"there is no key {key!r}; {_nearest(key, [*_KEYS, *_SECTIONS])}", where=where)
-
-
-def _nearest(name: str, known: Iterable[str]) -> str:
-    near = get_close_matches(name, list(known), n=1, cutoff=0.5)
-    return f"did you mean {near[0]}?" if near else "anima config lists the keys"
+    raise BadConfig(f"there is no key {key!r}; {meant(key, [*_KEYS, *_SECTIONS], _LISTED)}", where=where)
 
 
 def _checked(key: str, raw: Any, where: str) -> Any:
@@ -357,9 +352,8 @@ def _one_of(*names: str) -> Callable[[Any], str]:
     def read(raw: Any) -> str:
         if raw in names:
             return str(raw)
-        near = get_close_matches(str(raw), names, n=1)
-        hint = f"; did you mean {near[0]!r}?" if near else ""
-        raise ValueError(f"this must be one of {', '.join(names)}, not {_named(raw)}{hint}")
+        wrong = f"this must be one of {', '.join(names)}, not {_named(raw)}"
+        raise ValueError("; ".join(filter(None, (wrong, meant(str(raw), names)))))
 
     return read
 
@@ -423,8 +417,7 @@ def _tables(kind: Any, required: str, readers: Mapping[str, Callable[[Any], Any]
             raise ValueError("each entry is a table")
         for key in raw:
             if key not in known:
-                near = get_close_matches(key, known, n=1)
-                raise ValueError(f"there is no key {key!r}" + (f"; did you mean {near[0]}?" if near else ""))
+                raise ValueError("; ".join(filter(None, (f"there is no key {key!r}", meant(key, known)))))
         if not raw.get(required):
             raise ValueError(f"an entry needs {required!r}")
         return kind(**{key: (readers.get(key) or _text)(value) for key, value in raw.items()})

@@ -27,6 +27,8 @@ unless the caller gave it. Not here: how an error looks; the faces translate wit
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 
 class HomeError(Exception):
     """The root of the tree. `hint`, when there is one, says what to do next."""
@@ -202,6 +204,15 @@ def printable(text: str, limit: int = 120) -> str:
     """Text that may go to a terminal: control and format characters made visible, long text cut."""
     shown = "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in text[: limit + 1])
     return shown if len(text) <= limit else shown[:limit] + "…"
+
+
+def meant(word: str, known: Iterable[str], otherwise: str = "") -> str:
+    """What somebody may have meant by a word that is none of these, as a question; `otherwise` where nothing is near."""
+    from difflib import get_close_matches
+
+    names = {name.casefold(): name for name in known}
+    near = get_close_matches(word[:100].casefold(), names, n=1, cutoff=0.5)
+    return f"did you mean {names[near[0]]}?" if near else otherwise
 
 
 def refuse_newer(file: str, found: object, known: int) -> None:

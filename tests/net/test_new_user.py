@@ -13,14 +13,14 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from html import unescape
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from anima import Home, HomeError
+from anima import BadArguments, Home, HomeError
 from anima.testing import Clock
 from mcp_doors import visiting
 from owning import as_owner
@@ -327,3 +327,77 @@ def test_an_owner_who_writes_down_a_secret_is_told_how_to_be_rid_of_it(tmp_path:
     said = typed("remember", f"The key of the shop is {SECRET}", "--home", place)
 
     assert "undo" in said or "purge" in said
+
+
+# -- what two later newcomers stumbled over -----------------------------------------------------------------------------
+
+
+def test_a_closed_home_says_that_it_was_closed_and_not_that_it_is_damaged(home: Home) -> None:
+    session = home.session(scope="main")
+    home.close()
+
+    for verb in (
+        lambda: home.remember("Ana likes plums"),
+        lambda: home.read("MEMORY.md"),
+        lambda: home.search("plums", scope="main"),
+        lambda: home.prompt(scope="main"),
+        lambda: home.session(scope="main"),
+        lambda: home.undo(),
+        lambda: session.call("memory_get", {"path": "MEMORY.md"}),
+    ):
+        with pytest.raises(BadArguments, match="this home was closed"):
+            verb()
+
+
+def test_the_owners_search_says_how_many_noted_lines_wait_and_where(home: Home) -> None:
+    with home.session(scope="main") as session:
+        session.taint("web")
+        session.call("memory_write", {"target": "memory", "content": "Tom moves to Oslo in May"})
+
+    assert home.search("Oslo", scope="main").notes[-1] == "1 noted line may match too, and wait for you: anima review"
+    assert "noted" not in " ".join(home.search("Oslo", scope="group").notes)
+    assert not home.search("Oslo", scope="main", kinds=frozenset({"note"})).notes[-1].startswith("1 noted")
+
+
+def test_a_section_that_is_nearly_one_of_the_pages_is_asked_about(home: Home) -> None:
+    asked = []
+
+    def choose(likely: Sequence[str], otherwise: str) -> str | None:
+        asked.append((list(likely), otherwise))
+        return likely[0]
+
+    assert home.remember("Ana has two cats", section="Peeple", choose=choose).section == "People"
+    assert asked == [(["People"], "Peeple")]
+    assert home.remember("Tom has one dog", section="Peeple", choose=lambda likely, otherwise: None).section == "Peeple"
+    assert home.remember("Eva has three hens", section="Kitchen", choose=choose).section == "Kitchen"
+    assert len(asked) == 1
+
+
+@pytest.mark.parametrize("choose", [3, "People", lambda likely, otherwise: 5])
+def test_a_choice_that_is_none_is_told_and_nothing_is_written(home: Home, choose: Any) -> None:
+    before = home.read("MEMORY.md").text
+
+    with pytest.raises(BadArguments, match="names a heading, or None"):
+        home.remember("The third one is in a box behind the door", choose=choose)
+    assert home.read("MEMORY.md").text == before
+
+
+@pytest.mark.parametrize(
+    ("wish", "said"),
+    [
+        ({"target": "mem", "content": "Ana likes tea"}, "there is no target 'mem'; did you mean memory?"),
+        ({"target": "plan", "content": "Ana likes tea"}, "there is no target 'plan'; a document ends in .md"),
+        ({"target": "memory"}, "memory_write needs content"),
+        ({"target": "daily_log", "content": " "}, "memory_write needs content"),
+    ],
+)
+def test_an_agents_mistake_is_told_so_that_it_can_mend_it(home: Home, wish: dict[str, str], said: str) -> None:
+    with home.session(scope="main") as session, pytest.raises(BadArguments, match=re.escape(said)):
+        session.call("memory_write", wish)
+
+
+def test_the_history_of_a_misspelt_document_names_the_right_one(home: Home) -> None:
+    with pytest.raises(subprocess.CalledProcessError) as error:
+        typed("history", "MEMORI.md", "--home", home.name)
+
+    assert "did you mean MEMORY.md?" in error.value.stderr

@@ -26,10 +26,10 @@ from anima.config import FILE as SETTINGS
 from anima.config import Config
 from anima.errors import BadArguments, BadInput, BadPath, BadText, NewerFormat, NotFound, Refused, printable
 from anima.gate import judge_file
-from anima.layout import Policy, is_unreviewed
+from anima.layout import UNREVIEWED, Policy, is_unreviewed
 from anima.layout.dialects import DIALECTS, layout_for
 from anima.ledger import MAX_LINE
-from anima.memory import IMPORT, UNREVIEWED, WHOLE, name_of
+from anima.memory import IMPORT, WHOLE, name_of
 from anima.memory.write import Writer, owners, scan_added
 from anima.model import MAX_BYTES, Actor, Change, DocPath, Kind, Severity, digest_of, fold
 from anima.site import Site, detected

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from anima.cli import show
 from anima.cli.command import Number, Reply, argument, command, day_of, documents, flag, option, unless_dry, words
 from anima.cli.show import bar, counted, inert, plain, say, shortened, whisper
-from anima.errors import BadArguments, HomeError
+from anima.errors import BadArguments, HomeError, NotFound, meant
 from anima.model import DocPath
 
 if TYPE_CHECKING:
@@ -162,6 +162,9 @@ def history(home: Home, path: str | None, limit: int, json: bool) -> Reply:
     anima history MEMORY.md --limit 5
     """
     revisions = home.past.log(path, limit=limit)
+    if path and not revisions and not home.exists(path):
+        hint = meant(path, [entry.path for entry in home.list_all()], "anima files lists what is there")
+        raise NotFound(f"{path}: there is no such document, and there never was", hint=hint)
     problem = home.past.problem
     with show.patient("reading what was changed"):
         told = [] if json else [_happened(home, each) for each in revisions]
@@ -170,7 +173,7 @@ def history(home: Home, path: str | None, limit: int, json: bool) -> Reply:
         if problem:
             whisper(f"anima: history is broken: {inert(problem)}")
         if not revisions:
-            return say("Nothing was written yet.")
+            return say(f"{inert(path)}: nothing was written there yet." if path else "Nothing was written yet.")
         drawn = show.table(*(short := ("revision", "when (UTC)", "who", "change")), "what", whole=short)
         for each, what in zip(revisions, told, strict=True):
             drawn.add_row(each.id[:8], f"{each.time:%Y-%m-%d %H:%M}", each.actor, each.batch or "", inert(what))

@@ -12,12 +12,11 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from difflib import get_close_matches
 from functools import cache
 from typing import Any, Literal, NamedTuple
 
 from anima.config import FILE, PRESETS, GateConfig, Rule
-from anima.errors import BadConfig, BadPath, printable
+from anima.errors import BadConfig, BadPath, meant, printable
 from anima.layout import Policy, Row
 from anima.model import (
     UNTRUSTED,
@@ -174,8 +173,7 @@ def listed(names: Sequence[str]) -> str:
 
 def no_such(what: str, name: str, known: Sequence[str]) -> str:
     """The sentence for a name that is none, with the nearest one that is."""
-    near = get_close_matches(fold(name[:60]), known, n=1, cutoff=0.5)
-    hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(known)}"
+    hint = meant(name, known, f"there are {', '.join(known)}")
     return f"there is no {what} {printable(name, 60)!r}; {hint}"
 
 

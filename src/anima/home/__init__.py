@@ -11,6 +11,7 @@ import os
 import random
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, date, datetime
 from functools import partial
 from pathlib import Path
@@ -19,12 +20,14 @@ from typing import IO, TYPE_CHECKING, Any, Generic, Self, TypeVar
 from anima.config import Config, TidyConfig
 from anima.errors import BadArguments, NoSuchDocument
 from anima.home.opening import make_home, open_site
+from anima.layout import UNREVIEWED
 from anima.layout.trust import served
 from anima.model import Access, Choose, Complete, DocPath, Document, Embedder, Entry, Kind, Receipt, Runtime, Scope
 from anima.prompt import Hook
 from anima.prompt.gather import Prompts, main_prompt
 from anima.prompt.identity import AgentIdentity
 from anima.site import Site, World
+from anima.store import closed
 
 if TYPE_CHECKING:
     from anima.backup.export import Exported
@@ -56,6 +59,8 @@ class part(Generic[T]):
 
     def __get__(self, home: Home, owner: type[Home]) -> T:
         with home._mutex:
+            if not home._is_open:
+                raise closed()
             if self._name not in home._parts:
                 home._parts[self._name] = self._make(home)
             made: T = home._parts[self._name]
@@ -414,8 +419,13 @@ class Home:
         `at` is when the question is put ("two weeks ago" counts from there). `more` are the fields of `search.Query`:
         fusion, legs, min_score, half_life, mmr, per_source, explain, rerank; and `kinds`, `since`, `trusted_only`.
         """
-        at = self.site.now() if at is None else at
-        return self.index.search(self.site.listener(scope, sender), query, limit=limit, at=at, **more)
+        at, listener = self.site.now() if at is None else at, self.site.listener(scope, sender)
+        answer = self.index.search(listener, query, limit=limit, at=at, **more)
+        if "kinds" in more or not self.site.store.documents.names(UNREVIEWED):
+            return answer
+        waiting = self.index.waiting(listener, query, at=at)
+        note = f"{waiting} noted line{'s' if waiting > 1 else ''} may match too, and wait for you: anima review"
+        return replace(answer, notes=(*answer.notes, note)) if waiting else answer
 
     def backfill(self, progress: Callable[[int, int], None] | None = None) -> int:
         """Makes the vectors that are missing, because the embedder was away or came later; how many it made."""

@@ -27,7 +27,7 @@ from typing import Any, Literal
 from anima.errors import BadArguments, BadPath, Damaged, HomeError, NoSuchProposal, Refused, refuse_newer
 from anima.gate.rules import APPROVAL_PLACES, CHANNEL
 from anima.gate.scan import scan_text
-from anima.layout import folder_of
+from anima.layout import UNREVIEWED, folder_of
 from anima.ledger import Key, Ledger
 from anima.model import Actor, Change, DocPath, Finding, Kind, Origin, Scope, Severity, fold
 from anima.store import Documents, State, Store
@@ -43,7 +43,7 @@ MOST_PER_SESSION = 100
 MOST_PER_GUEST = 200  # of an agent elsewhere, in however many conversations
 MOST_PER_LAYER = 20  # of somebody who is not the owner, or of a group, in however many conversations
 _ID = re.compile(r"p(?:[0-9a-f]{12}|[1-9]\d{0,10})")
-UNREVIEWED, WHOLE = "unreviewed", 32  # and the signs of a name where two entries would share a short one
+WHOLE = 32  # signs of a name where two entries would share a short one
 IMPORT = "import-"  # how the folder of an import is called; what stands in it are whole documents
 _UNSEEN = timedelta(days=90)
 MOST_NOTED_OF_SESSION = 500  # entries of one session that may wait

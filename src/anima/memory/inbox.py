@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from anima.errors import BadArguments, Damaged, HomeError, NoSuchProposal, StaleWrite, printable
 from anima.gate.rules import Situation, file_policy
-from anima.layout import Policy
-from anima.memory import UNREVIEWED, Noted, Proposal, without
+from anima.layout import UNREVIEWED, Policy
+from anima.memory import Noted, Proposal, without
 from anima.memory.write import Writer, becoming
 from anima.model import Actor, Answer, Change, DocPath, Finding, Kind, Origin, Receipt, Severity, digest_of, fold
 from anima.site import Site

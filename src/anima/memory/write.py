@@ -20,13 +20,12 @@ from anima.errors import BadArguments, BadText, HomeError, Refused, StaleWrite
 from anima.gate import judge
 from anima.gate.rules import GatePolicy, Situation, file_policy, said, untrusted
 from anima.gate.scan import scan_text
-from anima.layout import BOOTSTRAP, RUNBOOK, Policy, layer_at, starter_texts
+from anima.layout import BOOTSTRAP, RUNBOOK, UNREVIEWED, Policy, layer_at, starter_texts
 from anima.memory import (
     FIRST,
     MOST_NOTED,
     MOST_NOTED_OF_GUEST,
     MOST_NOTED_OF_SESSION,
-    UNREVIEWED,
     Proposal,
     Proposals,
     Unreviewed,
@@ -161,7 +160,12 @@ class Writer:
             likely: Sequence[str], otherwise: str
         ) -> str | None:  # nobody is asked twice, nor under the home's lock
             answers.extend([] if answers or choose is None else [choose(likely, otherwise)])
+            if answers and not isinstance(answers[0], str | None):
+                raise BadArguments("choose names a heading, or None; nothing was written")
             return answers[0] if answers else None
+
+        if choose is not None and not callable(choose):
+            raise BadArguments("choose is a function of (likely, otherwise) that names a heading, or None")
 
         try:
             return self._remember(fact, section, reason, once)

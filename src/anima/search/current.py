@@ -270,6 +270,14 @@ class Search:
         notes = (*(report.notes if report and tells_all else ()), *self.notes, *answer.notes)
         return replace(answer, notes=tuple(dict.fromkeys(notes)))
 
+    def waiting(self, listener: Listener, text: str, *, at: date | datetime | None) -> int:
+        """How many lines that nobody reviewed may answer too. Only the owner's conversations are told of any."""
+        if listener.scope is not Scope.MAIN:
+            return 0
+        return len(
+            self.search(listener, text, limit=20, at=at, kinds=frozenset({"unreviewed"}), trusted_only=False).hits
+        )
+
     def graph(self, listener: Listener, *, most: int = MOST) -> Graph:
         """Who and what the home speaks of, as far as the listener may see it."""
         return weave(texts_of(self._site, listener), most=most)

@@ -179,7 +179,7 @@ def run(
     words = asked if query.legs != "meaning" else []
     view = index.look(filter, asked)
     if view.count == 0:
-        hidden = "nothing that is indexed is open to this listener and these filters"
+        hidden = "nothing written down here is open to this listener and these filters"
         empty = hidden if view.total or not tells_all else "nothing is written down here yet"
         return SearchAnswer(notes=(*state(), empty))
     vector, notes = _vector(embedder, query, view)

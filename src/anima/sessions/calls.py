@@ -13,7 +13,7 @@ from dataclasses import replace
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
-from anima.errors import BadArguments, BadPath, BadText, HomeError, NoSuchDocument
+from anima.errors import BadArguments, BadPath, BadText, HomeError, NoSuchDocument, meant, printable
 from anima.gate.rules import is_danger, is_secret
 from anima.layout import Policy, Sight, folder_of, layer_at, skill_line
 from anima.memory import layer_folder
@@ -84,11 +84,10 @@ class Calling:
             return answer
         if not self._hand.rooms.writer().unreviewed.all(layer_folder(self.listener.layer)):
             return answer
-        search, now = self._hand.rooms.search().search, self._hand.now()
-        left = search(self.listener, query, limit=20, at=now, kinds=UNREVIEWED_KINDS, trusted_only=False)
-        if not left.hits:
+        waiting = self._hand.rooms.search().waiting(self.listener, query, at=self._hand.now())
+        if not waiting:
             return answer
-        count = f"{len(left.hits)} noted line{'s' if len(left.hits) > 1 else ''}"
+        count = f"{waiting} noted line{'s' if waiting > 1 else ''}"
         note = f"{count} that nobody reviewed may match too; corpus unreviewed shows them, as text from outside"
         return replace(answer, notes=(*answer.notes, note))
 
@@ -343,6 +342,8 @@ class Calling:
             if content or section or not append or not (old_string is new_string is None):
                 raise BadArguments("memory_write: a quote is added as it is; leave content, section and edits out")
             return _answer(self._quoted(target, quote))
+        if not content.strip() and old_string is new_string is None and target != "bootstrap" and append:
+            raise BadArguments("memory_write needs content: the text to add, or old_string and new_string for an edit")
         with self._hand.at_work():
             submitted = content
             if old_string is not None or new_string is not None:
@@ -415,6 +416,9 @@ class Calling:
         layout = self._layout
         if target == "daily_log":
             return self._own(self.listener.daily_path(layout, self._site.today(self.listener)))
+        if target not in ROLES and not {"/", "."} & set(target):
+            hint = meant(target, (*ROLES, "daily_log"), "a document ends in .md")
+            raise BadArguments(f"memory_write: there is no target {printable(target, 60)!r}; {hint}")
         if target not in ROLES:
             return self._own(self._place(target))
         if not layout.has(target):

@@ -11,11 +11,10 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from fnmatch import fnmatchcase
 from typing import Any, Literal
 
-from anima.errors import BadArguments, printable
+from anima.errors import BadArguments, meant, printable
 from anima.model import Scope
 from anima.site import Site
 from anima.text import read_table
@@ -115,8 +114,7 @@ class Tool:
             raise BadArguments(f"{self.name} takes its arguments as a JSON object: {', '.join(names) or 'none'}")
         for name in given:
             if name not in names:
-                near = get_close_matches(str(name), names, n=1)
-                hint = f"did you mean {near[0]}?" if near else f"it takes {', '.join(names) or 'none'}"
+                hint = meant(str(name), names, f"it takes {', '.join(names) or 'none'}")
                 raise BadArguments(f"{self.name} has no argument {name!r}; {hint}")
         return {argument.name: _value(self.name, argument, given) for argument in self.arguments}
 
@@ -174,8 +172,7 @@ def chosen(name: str, there: Sequence[Tool]) -> Tool:
     names = {tool.name: tool for tool in there}
     if name in names:
         return names[name]
-    near = get_close_matches(str(name)[:100], names, n=1)
-    hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(names) or 'none'}"
+    hint = meant(str(name), names, f"there are {', '.join(names) or 'none'}")
     raise BadArguments(f"there is no tool {printable(str(name), 60)!r} here; {hint}")
 
 

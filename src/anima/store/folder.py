@@ -21,7 +21,7 @@ from typing import Literal
 
 from anima.errors import BadPath, BadText, Damaged, NoSuchDocument, NoSuchHome, Refused, printable
 from anima.model import LONG, MAX_BYTES, DocPath, Document, Entry, digest_of, fold
-from anima.store import MACHINE, Documents, OpenFile, text_of
+from anima.store import MACHINE, Documents, OpenFile, closed, text_of
 from anima.store.safe_open import (
     BLOCK,
     ONLY_NAMED,
@@ -73,7 +73,7 @@ class Folder(Documents):
         try:
             given = given.expanduser()
             self.root = self.name = str(given.resolve(strict=True))
-            self.fd = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+            self._fd = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except FileNotFoundError:
             raise NoSuchHome(
                 f"{given}: there is no such folder",
@@ -95,9 +95,16 @@ class Folder(Documents):
         self.epoch = self.signature(RESTORED)  # a restore puts another file there
 
     def close(self) -> None:
-        if self.fd >= 0:
-            os.close(self.fd)
-            self.fd = -1
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    @property
+    def fd(self) -> int:
+        """The folder itself, held open. Raises BadArguments once it was let go."""
+        if self._fd < 0:
+            raise closed()
+        return self._fd
 
     @property
     def identity(self) -> str:

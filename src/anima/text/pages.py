@@ -19,6 +19,7 @@ import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
+from difflib import get_close_matches
 from typing import NamedTuple
 
 from anima.errors import BadArguments, BadPath
@@ -80,6 +81,9 @@ def placed(text: str, line: str, *, section: str | None = None, choose: Choose |
         section, target = _most_alike(text, found, line, choose)
     else:
         target = _titled(text, section)
+        near = None if target or choose is None else _near(found, section)
+        if choose is not None and near is not None and choose([near.title], section) == near.title:
+            target = near
     if target is not None:
         return Landed(add_to(text, found, target, line), target.title)
     if not section.strip() or section.lstrip().startswith("#") or _NO_TITLE.search(section):
@@ -128,6 +132,12 @@ def _fields(text: str) -> Iterator[re.Match[str]]:
 def _titled(text: str, title: str) -> Section | None:
     found = (part for part in sections(text) if part.level and not part.claimed)
     return next((part for part in found if part.title.casefold() == title.casefold()), None)
+
+
+def _near(found: Sequence[Section], title: str) -> Section | None:
+    """The section whose heading is spelt nearly so: whoever named a new one may have meant it."""
+    near = get_close_matches(title.casefold(), [part.title.casefold() for part in found], n=1, cutoff=0.7)
+    return next((part for part in found if [part.title.casefold()] == near), None)
 
 
 def opening_for(text: str) -> str:
