@@ -15,7 +15,7 @@ from typing import Any
 
 import click
 
-from anima.cli.command import SHIELD, Command, flag
+from anima.cli.command import SHIELD, Command, parameter
 from anima.cli.show import complain, whisper
 from anima.cli.show import say as tell  # `say` is a verb, whose module would take its name here
 from anima.errors import BadArguments, Damaged, HomeError, exit_code
@@ -23,7 +23,7 @@ from anima.errors import BadArguments, Damaged, HomeError, exit_code
 INTERRUPTED = 130
 COMPLETE = "_ANIMA_COMPLETE"  # set by a shell that asks what could come next (learn)
 
-# Heading, then module and its commands. A new command needs its word here, and nothing else.
+# Heading, then module and its commands. A new command needs its word here, and its rows in the table of its module.
 GROUPS = {
     "Homes": {"home": "status init use open doctor config trust-home", "serve": "up serve tenant"},
     "Talk": {"chat": "chat say", "agent": "model schedule channel"},
@@ -95,7 +95,7 @@ program = Commands(
     callback=click.pass_context(_start),
     help=_start.__doc__,
     invoke_without_command=True,
-    params=[flag("--version", help="Show the version and exit.")],
+    params=[parameter("--version", {"flag": True, "help": "Show the version and exit."})],
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 

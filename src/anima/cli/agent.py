@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from anima.agent import PRACTICE, need_chat
-from anima.cli.command import Reply, argument, command, flag, need_trust, option
+from anima.cli.command import Reply, command, need_trust
 from anima.cli.show import counted, flat, inert, need_person, patient, whisper
 from anima.errors import BadArguments
 
@@ -23,30 +23,8 @@ if TYPE_CHECKING:
     from anima.agent.rituals import Rituals
 
 
-@command(
-    argument("NAME", default=None, help="A model such as openai:gpt-5, anthropic:NAME, ollama:NAME; or practice."),
-    option("--url URL", help="Ask it at this address, of a server that speaks as OpenAI or Anthropic does."),
-    flag(
-        "--key",
-        help="Ask for a key without showing it, or read it from standard input; it is kept for this address alone.",
-    ),
-    flag("--test", help="Say hello to it."),
-    flag("--remove", help="Take it off the list, with its key."),
-    "home json",
-    owners=lambda given: bool(given["name"]),
-)
+@command(owners=lambda given: bool(given["name"]))
 def model(home: Home, name: str | None, url: str | None, key: bool, test: bool, remove: bool) -> Reply:
-    """Show which model answers, choose another, or test it. Without one, practice answers: a small program that follows
-    plain sentences.
-
-    \b
-    anima model                         what there is, and which is used
-    anima model openai:gpt-5            use it; a key in OPENAI_API_KEY is used from then on
-    anima model anthropic:NAME --key    use it with a key you type in
-    anima model openai-chat:qwen3 --url http://127.0.0.1:8080/v1
-    anima model --test                  say hello to the one that is used
-    anima model practice                back to the small program
-    """
     from anima.agent.models import Models
 
     models = Models.of(home)
@@ -84,27 +62,8 @@ def typed(what: str = "Key") -> str:
 _SCHEDULE_VERBS = ("on", "off", "run", "pause", "resume")
 
 
-@command(
-    argument("verb", default=None, help="on, off, run, pause or resume; without one, what there is."),
-    argument("name", default=None, help="A ritual: heartbeat, boot, or a page of routines/."),
-    flag("--yes", help="Do not ask."),
-    "agent home json",
-    owners=lambda given: bool(given["verb"]),
-)
+@command(owners=lambda given: bool(given["verb"]))
 def schedule(home: Home, verb: str | None, name: str | None, yes: bool) -> Reply:
-    """Show what the agent does by itself and when, or switch it on or off. It is off until you switch it on, and runs
-    where the home is served (anima up).
-
-    HEARTBEAT.md says what to look after now and then; a page routines/NAME.md, what to do at a time or when a document is new;
-    BOOT.md, what a start asks for. What they tell comes to you alone.
-
-    \b
-    anima schedule                 what there is, when each runs next, and today's tokens
-    anima schedule on              what a day would cost, then on
-    anima schedule run weekly      one run, now
-    anima schedule pause weekly
-    anima schedule off
-    """
     need_chat()
     from anima.agent.rituals import Rituals
 
@@ -169,30 +128,10 @@ def _schedule_shown(rituals: Rituals) -> tuple[dict[str, object], list[str]]:
 _CHANNEL_VERBS = ("on", "off", "run")
 
 
-@command(
-    argument("name", default="telegram", help="Which channel; there is telegram."),
-    argument("verb", default=None, help="on, off, or run until Ctrl-C; without one, how it stands."),
-    flag("--token", help="Ask for the bot's token without showing it, or read it from standard input."),
-    option("--url URL", help="A server of your own that speaks as the channel's does."),
-    option("--owner ID", help="Your own id there: whoever writes with it is you."),
-    flag("--remove", help="Take the account away, with its token."),
-    "home json",
-    owners=lambda given: any(given[each] for each in ("verb", "token", "url", "owner", "remove")),
-)
+@command(owners=lambda given: any(given[each] for each in ("verb", "token", "url", "owner", "remove")))
 def channel(
     home: Home, name: str, verb: str | None, token: bool, url: str | None, owner: str | None, remove: bool
 ) -> Reply:
-    """Show whether people can talk with the agent on Telegram, or switch that on or off. It is off until you switch it on,
-    and runs where the home is served (anima up), or with run.
-
-    Alone with you it is your own conversation; anybody else has a memory of their own, and so has each group.
-
-    \b
-    anima channel telegram --token     the token that BotFather gave you
-    anima channel telegram --owner 4711
-    anima channel telegram on
-    anima channel                      how it stands
-    """
     from anima.connect.channels.presence import Account, Accounts, attend
     from anima.connect.channels.telegram import Telegram
 

@@ -12,7 +12,7 @@ import click
 
 import anima
 from anima.cli import show
-from anima.cli.command import Reply, argument, command, flag, home_path, open_home, option, unless_dry
+from anima.cli.command import Reply, command, home_path, open_home, unless_dry
 from anima.cli.show import counted, flat, inert, listed, need_person, plain, progress_bar, say, whisper
 from anima.errors import BadArguments
 
@@ -22,36 +22,8 @@ if TYPE_CHECKING:
 _SHOWN, _SHOWN_MOVED = 12, 20
 
 
-@command(
-    argument("action", default="take", help="take, list, verify, restore or prune."),
-    argument("archive", default=None, help="A file, the beginning of a name or digest, or latest."),
-    option("--to PATH", help="Take: a folder, or a file that is not there yet."),
-    option("--label", default="", help="Take: a word for its name, such as before-move."),
-    option("--to-recipient KEY", multiple=True, help="Take: seal it for a key of age or ssh."),
-    option("--identity FILE", multiple=True, help="Verify, restore: a key that opens a sealed one."),
-    flag("--large", help="Verify, restore: also what unpacks to far more than its size."),
-    flag("--other-home", help="Restore: also where another home stands."),
-    flag("--dry-run", help="Restore, prune: only show what would change."),
-    flag("--yes", help="Restore: do not ask."),
-    "home",
-    opens=False,
-    owners=lambda given: given["action"] in ("restore", "prune") and not given["dry_run"],
-)
+@command(opens=False, owners=lambda given: given["action"] in ("restore", "prune") and not given["dry_run"])
 def snapshot(action: str, archive: str | None, home: str | None, json: bool, **asked: Any) -> Reply:
-    """Keep the whole home in one verified archive, and put one back.
-
-    A snapshot is a .tar.gz of documents, transcripts, ledger, key and history. It holds the home's secrets: seal what
-    leaves your machine. Restoring verifies it, takes a snapshot of what is there, and swaps all of it or nothing.
-
-    \b
-    anima snapshot                                      one now, if anything changed
-    anima snapshot take --to /mnt/usb --to-recipient age1…
-    anima snapshot list
-    anima snapshot verify latest
-    anima snapshot restore 4d7a60bb --dry-run
-    anima snapshot restore aria.tar.gz --home ~/aria    also into a folder that is not there yet
-    anima snapshot prune
-    """
     actions = {"take": _take, "list": _list, "verify": _verify, "restore": _restore, "prune": _prune}
     if action not in actions:
         raise BadArguments(f"{action}: a snapshot can be {', '.join(actions)}", hint="anima snapshot --help")
@@ -172,19 +144,8 @@ def _size(count: float) -> str:
 # -- export and import -------------------------------------------------------------------------------------------------------
 
 
-@command(
-    argument("TARGET", help="A new folder or file; - is standard output (jsonl)."),
-    option("--format F", default="markdown", help="markdown, jsonl, or a dialect: anima openclaw nexo carapace …"),
-    flag("--no-sessions", help="Leave the transcripts out."),
-)
+@command()
 def export(home: Home, target: str, format: str, no_sessions: bool, json: bool) -> Reply:
-    """Write everything in the home to a folder of Markdown, to lines of JSON, or as another system keeps it.
-
-    \b
-    anima export ~/aria-copy
-    anima export aria.jsonl --format jsonl
-    anima export ~/workspace --format openclaw --no-sessions
-    """
     to_stdout = target == "-"
     if to_stdout and json:
         raise BadArguments("standard output cannot hold both the export and --json", hint="name a file")
@@ -213,24 +174,8 @@ def _show_left_out(left_out: Sequence[tuple[str, str]], most: int) -> None:
     listed([f"{path}: {why}" for path, why in left_out], most, before="left out: ", tell=whisper)
 
 
-@command(
-    argument("SOURCE", help="A folder, or a file of an export as jsonl."),
-    option("--format F", default="auto", help="auto, markdown, jsonl, or the dialect the folder is."),
-    flag("--dry-run", help="Only list what would come in."),
-    flag("--mine", help="All of it is yours: documents go to their places at once, and need no review."),
-    flag("--replace", help="With --mine: write over documents that differ; undo takes it back."),
-    name="import",
-    owners=unless_dry,
-)
+@command(name="import", owners=unless_dry)
 def import_(home: Home, source: str, **asked: Any) -> Reply:
-    """Take in an export, or a folder of another system. Nothing that stands here is overwritten unless you say so, and
-    what comes in stands in no prompt before you kept it (`anima review`) or said that it is yours.
-
-    \b
-    anima import ~/old-workspace --dry-run
-    anima import aria.jsonl --mine
-    anima import ~/old-workspace --mine --replace
-    """
     with progress_bar("importing") as step:
         done = home.import_from(os.path.expanduser(source), **asked, progress=step)
     return Reply(done, lambda: _show_imported(done))
@@ -268,24 +213,8 @@ def _first(names: Sequence[str]) -> str:
     return ", ".join(names[:_SHOWN_MOVED]) + (" …" if len(names) > _SHOWN_MOVED else "")
 
 
-@command(
-    argument("source", metavar="FROM", help="A home: a folder, file:… or postgresql://…#tenant/agent."),
-    argument("target", metavar="TO", help="Another such place, where nothing stands or an earlier state of it."),
-    "home",
-    opens=False,
-    owners=lambda given: True,
-)
+@command(opens=False, owners=lambda given: True)
 def migrate(source: str, target: str, home: str | None) -> Reply:
-    """Move a home to another kind of store, and prove that nothing was lost.
-
-    Documents, transcripts, ledger, key and history go along. Afterwards every file is compared by its digest, the ledger byte
-    by byte and by its chain, history version by version. FROM stays as it is; killed at any point, say it again.
-
-    \b
-    anima migrate ~/aria file:~/aria.db
-    anima migrate file:~/aria.db postgresql://anima_app@db/anima#acme
-    anima migrate postgresql://anima_app@db/anima#acme ~/aria-again
-    """
     from anima.home import folders
 
     if home is not None:

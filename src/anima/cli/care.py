@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from anima.cli import show
-from anima.cli.command import Number, Reply, command, day_of, flag, option, unless_dry, words
+from anima.cli.command import Reply, command, day_of, unless_dry
 from anima.cli.show import counted, flat, inert, need_person, patient, picked, plain, say, shortened, whisper
 from anima.errors import BadArguments, Refused
 
@@ -31,28 +31,8 @@ _NAMES = {
 }
 
 
-@command(
-    words("text", required=False, help="These words, wherever they stand."),
-    option("--pattern", help="What fits a regular expression."),
-    option("--line PATH:LINE", help="One line, and whatever says the same."),
-    option("--session ID", help="What was said and written in a session."),
-    option("--sender ID", help="What a person said, and their layer."),
-    option("--origin", help="What came from there: web, tool, skill, peer, …"),
-    option("--since TIME", help="What was written since a day or moment."),
-    option("--until TIME", help="What was written until a day or moment."),
-    flag("--purge", help="Also from history, other files and free pages."),
-    flag("--dry-run", help="Only list what would go, and why."),
-    flag("--yes", help="Do not ask."),
-    owners=unless_dry,
-)
+@command(owners=unless_dry)
 def forget(home: Home, text: str | None, dry_run: bool, yes: bool, json: bool, **asked: Any) -> Reply:
-    """Forget something wherever it stands, so that it stays forgotten. Exit 1 when something still holds it.
-
-    \b
-    anima forget walnuts --dry-run
-    anima forget "555-0199" --purge
-    anima forget --session 22a7449d --since 2026-05-08
-    """
     found = home.forget(text=text, **asked, dry_run=True)
     if not json:
         _show_forgetting(found)
@@ -106,30 +86,10 @@ _WIDTH = 96
 _ASKS = {"merge": "Take out what is said twice?", "archive": "Move it to the archive?"}
 
 
-@command(
-    option("--days", type=Number(), help="After how many days a log is old. Default: the configuration's, 90."),
-    option("--only KINDS", help="Some of stale, duplicates, contradictions, with commas."),
-    flag("--fix", help="Ask about each suggestion, and carry out those you say yes to."),
-    flag("--yes", help="Carry out all of them without asking; contradictions stay."),
-    option("--all", "every", default=False, help="Show everything."),
-    option("--limit", type=Number(int, 1, 100_000), default=10, help="How many to show of each kind."),
-    "home set",
-    owners=lambda given: given["fix"] or given["yes"],
-)
+@command(owners=lambda given: given["fix"] or given["yes"])
 def tidy(
     home: Home, days: int | None, only: str | None, fix: bool, yes: bool, every: bool, limit: int, json: bool
 ) -> Reply:
-    """Show what memory could do without: old logs, lines that are said twice, lines that contradict each other.
-
-    Nothing is changed until you say so. What is carried out is one change, which `anima undo` takes back; logs are moved to
-    the archive, where search still finds them, and never deleted.
-
-    \b
-    anima tidy
-    anima tidy --only duplicates --all
-    anima tidy --fix
-    anima tidy --only stale --days 180 --yes
-    """
     asked = [name.strip() for name in only.split(",")] if only else list(_PARTS)
     if unknown := [name for name in asked if name not in _PARTS]:
         raise BadArguments(f"--only {only}: {unknown[0]!r} is none of {', '.join(_PARTS)}")
@@ -285,24 +245,8 @@ def _answer(one: Suggestion) -> str:
 MOST_EXPLAINED = 40
 
 
-@command(
-    flag("--dry-run", help="Only show what would change, as a diff."),
-    flag("--explain", help="Show each candidate: its score in parts, and each gate."),
-    option("--since DAY", help="Count only searches from this day on."),
-    option("--preset", help="By whose rules: anima, nexo or openclaw. Default: the configuration's."),
-    "home set",
-)
+@command()
 def dream(home: Home, dry_run: bool, explain: bool, since: str | None, preset: str | None) -> Reply:
-    """Dream now: what searches speak for becomes memory, what is no longer so leaves it.
-
-    It reads the daily logs and what the agent searched for, and writes MEMORY.md, DREAMS.md, memory/topics/ and bank/ in
-    one change, which `anima undo --sweep` takes back. Your own lines are never touched.
-
-    \b
-    anima dream --dry-run
-    anima dream --explain
-    anima dream --since 2026-04-01 --preset nexo --dry-run
-    """
     with patient("dreaming: reading what was noted and asked for"):
         swept = home.dream(dry_run=dry_run, preset=preset, since=day_of(since, "--since"))
 

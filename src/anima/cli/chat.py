@@ -20,7 +20,7 @@ import click
 
 from anima.agent import PRACTICE, need_chat
 from anima.cli import show
-from anima.cli.command import Reply, argument, command, given_text, is_owner, listed_as, need_trust, option
+from anima.cli.command import Reply, command, given_text, is_owner, listed_as, need_trust
 from anima.cli.show import counted, decided_call, flat, inert, need_person, one_key, patient, say, shortened, whisper
 from anima.errors import BadArguments, HomeError, Refused
 from anima.model import Scope
@@ -34,10 +34,6 @@ if TYPE_CHECKING:
     from anima.agent.models import Models
 
 CHANNEL = "chat"
-MODEL = option("--model NAME", help="A model of anima model, for this once.")
-SESSION = option(
-    "--session ID", help="Go on with this conversation, or the beginning of its id; `last` for the latest."
-)
 REMEMBERED = 200  # lines that were typed, for the arrow keys
 # A slash command that is a command of anima's own, on this home.
 ALONE = {
@@ -61,38 +57,16 @@ HELP = """\
 Alt-Enter begins a new line, Ctrl-C stops an answer, Ctrl-D leaves."""
 
 
-@command(SESSION, MODEL, "agent home set")
+@command()
 def chat(home: Home, session: str | None, model: str | None) -> int:
-    """Talk with the agent. Without a model, practice answers: a small program that follows plain sentences.
-
-    \b
-    anima chat
-    anima chat --session last
-    anima chat --model anthropic:NAME
-    """
     need_person("a chat wants somebody at a terminal", hint='anima say "…" is for scripts')
     models, name = chosen(home, model)
     with asyncio.Runner() as runner:
         return _Chat(home, models, name, runner).held(session)
 
 
-@command(
-    argument("text", help="What to say; - reads it from standard input."),
-    SESSION,
-    MODEL,
-    "agent home json",
-    name="say",
-)
+@command(name="say")
 def say_once(home: Home, text: str, session: str | None, model: str | None, as_owner: bool) -> Reply:
-    """Say something to the agent and print its answer. A new conversation, unless --session names one.
-
-    On a pipe or in a script it counts as said by an agent whose conversation nobody saw, unless you say --as-owner.
-
-    \b
-    anima say "what do you know about the boat?"
-    anima say "and where is it?" --session last
-    cat report.txt | anima say - --model openai:gpt-5 --json
-    """
     said = given_text(text)
     if not said.strip():
         raise BadArguments("there is nothing to say", hint='anima say "hello"')

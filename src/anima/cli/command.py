@@ -11,7 +11,8 @@ from __future__ import annotations
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import tomllib
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import cache
@@ -24,7 +25,7 @@ import click
 
 from anima.cli.show import flat, inert, say, say_json, whisper
 from anima.errors import BadArguments, HomeError, MissingExtra, NoSuchHome, NoSuchSession, Refused
-from anima.model import OWN_FILE, OWNERS_OWN, Scope, is_address
+from anima.model import OWN_FILE, OWNERS_OWN, is_address
 
 if TYPE_CHECKING:
     from anima import Listed
@@ -121,45 +122,70 @@ class _Argument(click.Argument):
         return left, f"{self.help}{'  [required]' if self.required else default}"
 
 
-def option(*names: str, help: str, default: Any = None, **more: Any) -> click.Option:
-    """An option, such as `--name NAME`: of text, unless its type is given or its default is True or False."""
-    first, blank, metavar = names[0].partition(" ")
-    more |= {"metavar": metavar} if blank else {}
-    if isinstance(default, bool):
-        more = {"is_flag": True, **more}
-    elif "type" not in more:
-        more["type"] = _Text()
-    if not more.get("required") and not more.get("multiple"):
-        more["default"] = default
-    return _Option((first, *names[1:]), help=help, show_default=default != "", **more)
+def parameter(name: str, row: Mapping[str, Any] | str | bool) -> click.Parameter:
+    """A parameter as a table declares it: an option where its name begins with dashes, else an argument; true is one that many
+    share. The head of `tables/shared.toml` says what a row may hold."""
+    if isinstance(row, bool):
+        return SHARED[name]
+    row = {"help": row} if isinstance(row, str) else row
+    more: dict[str, Any] = {"help": row["help"]} | (
+        {"shell_complete": _completion(row["offers"])} if "offers" in row else {}
+    )
+    return (_option if name.startswith("--") else _argument)(name, row, more)
 
 
-def flag(*names: str, help: str) -> click.Option:
-    return option(*names, help=help, default=False)
+def _option(name: str, row: Mapping[str, Any], more: dict[str, Any]) -> click.Option:
+    first, _, metavar = name.partition(" ")
+    more |= {key: row[key] for key in ("multiple", "required", "is_flag", "flag_value") if key in row}
+    more |= {"metavar": metavar} if metavar else {}
+    if "flag" in row:
+        more |= {"is_flag": True, "default": False}
+    else:
+        numbers = [Number(kind, *row[kind.__name__]) for kind in (int, float) if kind.__name__ in row]
+        more["type"] = numbers[0] if numbers else _Text()
+        more |= {"default": row.get("default")} if not more.keys() & {"required", "multiple"} else {}
+    return _Option((first, *row.get("named", "").split()), show_default=row.get("default") != "", **more)
 
 
-def argument(
-    name: str, *, help: str, default: Any = ..., offers: Callable[[Home], Iterable[str]] = lambda home: (), **more: Any
-) -> click.Argument:
-    """An argument, which must be given unless it has a default; in capitals it is shown so. `offers` is what a shell
-    proposes for it."""
-    if default is not ...:
-        more |= {"default": default, "required": False}
+def _argument(name: str, row: Mapping[str, Any], more: dict[str, Any]) -> click.Argument:
+    more |= {"metavar": row.get("metavar", name)} if name.isupper() or "metavar" in row else {}
+    if "words" in row:
+        more |= {"nargs": -1, "required": "optional" not in row, "callback": _joined}
+    elif "several" in row:
+        more |= {"nargs": -1, "default": ()}
+    elif "optional" in row or "default" in row:
+        more |= {"default": row.get("default"), "required": False}
+    return _Argument([name.lower()], type=_Text(), **more)
+
+
+def _joined(ctx: click.Context, param: click.Parameter, given: Sequence[str]) -> str | None:
+    return " ".join(given) if given else None
+
+
+def _completion(offers: str | list[str]) -> Callable[[click.Context, click.Parameter, str], list[str]]:
+    """What a shell proposes: these words, or those of a name in OFFERS, of the home that is meant."""
 
     def complete(ctx: click.Context, param: click.Parameter, start: str) -> list[str]:
+        if isinstance(offers, list):
+            return [each for each in offers if each.startswith(start)]
         try:
             with open_home(ctx.params.get("home")) as home:
-                return [each for each in offers(home) if each.startswith(start) and _INERT.fullmatch(each)]
+                return [each for each in OFFERS[offers](home) if each.startswith(start) and _INERT.fullmatch(each)]
         except (HomeError, OSError):
             return []
 
-    more |= {"metavar": name} if name.isupper() else {}
-    return _Argument([name.lower()], help=help, type=_Text(), shell_complete=complete, **more)
+    return complete
 
 
-def documents(home: Home) -> Iterator[str]:
-    """The names of all documents, for a shell to propose."""
-    return (entry.path for entry in home.list_all() if entry.path.endswith(".md"))
+def _documents(home: Home) -> list[str]:
+    return [entry.path for entry in home.list_all() if entry.path.endswith(".md")]
+
+
+OFFERS: dict[str, Callable[[Home], Iterable[str]]] = {
+    "documents": _documents,
+    "lines": lambda home: [f"{each}:" for each in _documents(home)],
+    "sessions": lambda home: [row.id for row in home.sessions.list(limit=100)],
+}
 
 
 def given_text(text: str | None) -> str:
@@ -172,46 +198,6 @@ def given_text(text: str | None) -> str:
         return sys.stdin.buffer.read().decode("utf-8")
     except UnicodeDecodeError as error:
         raise BadArguments(f"standard input is not UTF-8 text (byte {error.start + 1}); nothing was written") from None
-
-
-def words(name: str, *, help: str, required: bool = True) -> click.Argument:
-    """A text that needs no quotes: all words that are given, with a blank between them; None where none is."""
-
-    def join(ctx: click.Context, param: click.Parameter, given: Sequence[str]) -> str | None:
-        return " ".join(given) if given else None
-
-    return _Argument([name], help=help, type=_Text(), nargs=-1, required=required, callback=join)
-
-
-HOME = option(
-    "--home PATH",
-    help="The home. Default: ANIMA_HOME, then the folder you stand in or above, then the one in use (anima use).",
-)
-JSON = flag("--json", help="Print exactly one JSON value.")
-
-
-def scope(more: str = "", **rest: Any) -> click.Option:
-    """The option that says who is listening."""
-    return option(
-        "--scope SCOPE",
-        help=f"Who is listening: {', '.join(Scope)}.{more}",
-        shell_complete=lambda ctx, param, start: [each.value for each in Scope if each.startswith(start)],
-        **rest,
-    )
-
-
-# Options of many commands, by which a command names those it takes.
-SHARED = {
-    "home": HOME,
-    "json": JSON,
-    "set": option("--set KEY=VALUE", "set_", multiple=True, help="Set a key of anima.toml for this call."),
-    "agent": option("--agent ID", help="One of several agents in the configuration."),
-    "port": option(
-        "--port PORT", type=Number(int, 0, 65_535), help="The port; 0 for any. Default: 4747 or one nearby."
-    ),
-    "scope": scope(default=Scope.MAIN.value),
-    "sender": option("--sender ID", help="Who speaks, as channel:id; all but the owner have their own layer."),
-}
 
 
 def listed_as(rows: Sequence[Listed], id: str) -> Listed:
@@ -251,10 +237,20 @@ class Command(click.Command):
                 formatter.write_dl(rows)
 
 
+@cache
+def _table(module: str) -> dict[str, Any]:
+    """What a module's commands are told by, read without `text`, whose import would take longer than all of this."""
+    return tomllib.loads((Path(__file__).parent / "tables" / f"{module}.toml").read_text(encoding="utf-8"))
+
+
+SHARED: dict[str, click.Parameter] = {}
+SHARED |= {name.split()[0].lstrip("-"): parameter(name, row) for name, row in _table("shared").items()}
+
+
 def command(
-    *wanted: click.Parameter | str, name: str | None = None, opens: bool = True, owners: Owners | None = None
+    *, name: str | None = None, opens: bool = True, owners: Callable[[Mapping[str, Any]], bool] | None = None
 ) -> Callable[[Any], Command]:
-    """Makes a command of a function, whose docstring is its help. Parameters that many share are `wanted` by their names.
+    """Makes a command of a function; its help and what it takes stand in the table of the function's module.
 
     The function is given the open home first, unless `opens` is False (then the options that name one), and `json` if it
     asks for it. What it gives back is a Reply, a code to exit with, or nothing when all is said. `--home` comes by itself
@@ -262,12 +258,9 @@ def command(
     alone to do; a function that asks for `as_owner` finds out and does without.
     """
 
-    named = ([SHARED[one] for one in each.split()] if isinstance(each, str) else [each] for each in wanted)
-    params = [param for group in named for param in group]
-
     def made(function: Callable[..., Reply | int | None]) -> Command:
         def call(**given: Any) -> int:
-            as_json = given["json"] if "json" in function.__annotations__ else given.pop("json", False)
+            as_json = given["json"] if "json" in asks else given.pop("json", False)
             if owners is not None and not is_owner(given.pop("as_owner")) and owners(given):
                 raise Refused(
                     "this is the owner's to do, and nobody is at a terminal; nothing was changed",
@@ -282,19 +275,17 @@ def command(
                 answer = function(**given)
             return answer.give(as_json=as_json) if isinstance(answer, Reply) else answer or 0
 
-        asks = function.__annotations__
-        more = [HOME] if opens and HOME not in params else []
-        more += [JSON] if "Reply" in asks["return"] and JSON not in params else []
-        more += [AS_OWNER] if owners is not None or "as_owner" in asks else []
-        return Command(name or function.__name__, params=[*params, *more], callback=call, help=function.__doc__)
+        asks, called = function.__annotations__, name or function.__name__
+        row = _table(function.__module__.rpartition(".")[2])[called]
+        params = [parameter(*each) for each in row.get("takes", {}).items()]
+        more = {"home": opens, "json": "Reply" in asks["return"], "as-owner": owners is not None or "as_owner" in asks}
+        params += [SHARED[each] for each, is_wanted in more.items() if is_wanted and SHARED[each] not in params]
+        return Command(called, params=params, callback=call, help=f"{row['help']}\n\n\b\n{row['examples']}")
 
     return made
 
 
 # -- who asks ------------------------------------------------------------------------------------------------------------------
-
-Owners = Callable[[Mapping[str, Any]], bool]
-AS_OWNER = flag("--as-owner", help="Act as the owner, though nobody is at a terminal.")
 
 
 def unless_dry(given: Mapping[str, Any]) -> bool:

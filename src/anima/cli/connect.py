@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from anima.cli.command import Number, Reply, argument, command, flag, need_serving, need_trust, option, scope
+from anima.cli.command import Reply, command, need_serving, need_trust
 from anima.cli.show import flat, inert, plain, say, whisper
 from anima.errors import BadArguments, Damaged, MissingExtra, Refused
 from anima.model import Scope
@@ -26,32 +26,10 @@ if TYPE_CHECKING:
     from anima.mcp import Visitor
 
 
-@command(
-    argument("HOST", default=None, help="Which program; without it, all are listed."),
-    flag("--remove", help="Take the host out; its files are as they were before."),
-    option("--from FILE", "file", help="Take over the settings of another system, from its own file."),
-    flag("--dry-run", help="Show what would change, and change nothing."),
-    flag("--yes", help="Do not ask."),
-    owners=lambda given: bool(given["host"] or given["file"]) and not given["dry_run"],
-)
+@command(owners=lambda given: bool(given["host"] or given["file"]) and not given["dry_run"])
 def connect(
     home: Home, host: str | None, remove: bool, file: str | None, dry_run: bool, yes: bool, json: bool
 ) -> Reply | None:
-    """Give the home a place in a program you have: its agent wakes up there, and keeps what you tell it.
-
-    Shows the exact change of the program's files, then makes it. Hosts: claude-code codex cursor vscode gemini openclaw
-    hermes nanobot generic. Called again, it changes nothing and tells whether a session of the program reached the home.
-    With --from it takes over settings: moltbot.json or openclaw.json, nexo's agents.yaml, Carapace's rules, IronClaw's
-    environment (.env), AgentScope's builder options as JSON become anima.toml; what has no counterpart is listed.
-
-    \b
-    Examples:
-      anima connect
-      anima connect claude-code
-      anima connect codex --dry-run
-      anima connect codex --remove --yes
-      anima connect --from ~/.openclaw/openclaw.json --dry-run
-    """
     from anima.connect.connections import connecting_of, contact_of, host_of
     from anima.connect.hosts import HOSTS
     from anima.connect.settle import spool_of
@@ -126,22 +104,8 @@ def _told(home: Home, connecting: Connection, steps: tuple[Step, ...], *, remove
     return value, lines
 
 
-@command(
-    argument("HOST", help="Which program asks."),
-    argument("EVENT", help="Which of its events it is."),
-    option("--config PATH", help="The folder of your configuration; connect writes it down."),
-    option("--home PATH", help="The home; connect writes it down."),
-    opens=False,
-)
+@command(opens=False)
 def hook(host: str, event: str, config: str | None, home: str | None) -> int:
-    """Answer a hook of another program, which gives its JSON on standard input; connect sets it up.
-
-    Whatever is wrong, the answer is empty and the exit code 0: a conversation is never stopped by it.
-
-    \b
-    Examples:
-      anima hook claude-code SessionStart --home ~/aria --config ~/.config/anima < event.json
-    """
     from anima.connect.hook import main
 
     if not home or not config:
@@ -157,29 +121,8 @@ PATH = "/mcp"
 # -- tokens ----------------------------------------------------------------------------------------------------------------
 
 
-@command(
-    argument("ACTION", default="list", help="make, list, revoke, clear, link or path."),
-    argument("ID", default=None, help="Which one to revoke, or to clear: its id or its name."),
-    option("--name NAME", default="token", help="What to call a new token."),
-    option("--scope SCOPE", help="Make an agent's token for this scope; without it, the owner's."),
-    option("--sender ID", help="Who speaks through an agent's token."),
-    option("--days", type=Number(int, 1, 36_500), default=90, help="How long a new token works."),
-    "port",
-    owners=lambda given: given["action"] != "list",
-)
+@command(owners=lambda given: given["action"] != "list")
 def token(home: Home, action: str, **asked: Any) -> Reply:
-    """Make, list and revoke the tokens of a served home, or make a new link to its page.
-
-    `path` shows the file with the owner's own token, for programs of yours. `clear` vouches for what came in from outside
-    with a token, or with an agent of `anima mcp --as NAME`: conversations that begin later count as not having read it.
-
-    \b
-    Examples:
-      anima token make --name laptop --scope main --days 30
-      anima token revoke 3f9c2a71b0de
-      anima token clear laptop
-      anima token link
-    """
     need_serving()
     from anima.web.tokens import Keyring
 
@@ -227,19 +170,7 @@ def token(home: Home, action: str, **asked: Any) -> Reply:
 # -- MCP -------------------------------------------------------------------------------------------------------------------
 
 
-@command(
-    scope(" It must be told, and holds for every caller.", required=True),
-    "sender agent",
-    flag(
-        "--approve-here",
-        help="Let the person at this client approve changes in its forms; only if no agent answers them.",
-    ),
-    option("--as NAME", "as_", help="What you call the agent; one that your owner.toml calls clean counts so."),
-    option("--host HOST", help="Which host starts it (anima connect): its hooks and tools are one session."),
-    flag("--http", help="Serve streamable HTTP on 127.0.0.1 instead."),
-    option("--port", type=Number(int, 0, 65_535), default=8765, help="For --http: the port; 0 takes a free one."),
-    "home set",
-)
+@command()
 def mcp(
     home: Home,
     scope: str,
@@ -250,13 +181,6 @@ def mcp(
     http: bool,
     port: int,
 ) -> None:
-    """Let an agent live in the home over MCP: on standard input and output, or over HTTP on this machine.
-
-    \b
-    anima mcp --scope main --home ~/aria
-    anima mcp --scope main --approve-here --home ~/aria
-    ANIMA_MCP_TOKEN=… anima mcp --scope group --http --port 8765
-    """
     need_trust(home, may_ask=True)
     listening = Scope.parse(scope)
     if approve_here and (http or listening is not Scope.MAIN):

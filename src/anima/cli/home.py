@@ -14,19 +14,14 @@ import click
 
 from anima.cli import show
 from anima.cli.command import (
-    Number,
     Reply,
-    argument,
     ask_trust,
     command,
-    documents,
-    flag,
     home_path,
     is_owner,
     listed_as,
     need_trust,
     open_home,
-    option,
     parsed,
     program_name,
     unless_dry,
@@ -39,15 +34,8 @@ if TYPE_CHECKING:
     from anima import Health, Home, Prompt
 
 
-@command("home", opens=False)
+@command(opens=False)
 def status(home: str | None) -> Reply:
-    """Say who lives here, what waits for you, and the next thing to do. So does `anima` alone.
-
-    \b
-    Examples:
-      anima
-      anima status --home ~/aria --json
-    """
     try:
         place = home_path(home)
     except NoSuchHome:
@@ -81,25 +69,8 @@ No home here, and none in use.
   anima help                       what there is"""
 
 
-@command(
-    argument("PATH", default=None, help="The folder of the home; made when it is missing."),
-    option("--name NAME", default="", help="The agent's name."),
-    option("--emoji SIGN", help="One sign to know it by."),
-    option("--dialect NAME", help="Lay it out as this dialect. Default: the one it has, else anima."),
-    flag("--again", help="Make a new home where an earlier one vanished."),
-    flag("--yes", help="Make it also among the files of a git repository, without a question."),
-    option("--home PATH", help="The same as PATH."),
-    opens=False,
-)
+@command(opens=False)
 def init(path: str | None, dialect: str | None, yes: bool, home: str | None, as_owner: bool, **asked: Any) -> Reply:
-    """Make a home: core files from templates, for your eyes alone. Nothing that exists is touched.
-
-    \b
-    Examples:
-      anima init ~/aria --name Aria --emoji 🌿
-      anima init ~/aria --dialect carapace
-      anima init ~/aria --again        the earlier home there is gone for good
-    """
     from anima.home import Home, folders
 
     place = path or home or os.environ.get("DATABASE_URL")
@@ -140,22 +111,8 @@ def _ask_among(place: str) -> None:
         raise Refused(f"{told}; nothing was made", rule="needs-a-yes", hint=hint)
 
 
-@command(
-    argument("PATH", default=None, help="A home; without it, the one in use is told."),
-    "home",
-    opens=False,
-    owners=lambda given: bool(given["path"] or given["home"]),
-)
+@command(opens=False, owners=lambda given: bool(given["path"] or given["home"]))
 def use(path: str | None, home: str | None) -> Reply:
-    """Take this home from now on, wherever you stand and name no other.
-
-    It is kept in your own configuration. `--home`, ANIMA_HOME and the folder you stand in or above come before it.
-
-    \b
-    Examples:
-      anima use ~/aria
-      anima use             which one it is
-    """
     from anima.home import folders
 
     if is_address(path or home):
@@ -168,23 +125,8 @@ def use(path: str | None, home: str | None) -> Reply:
     return Reply({"home": str(used)}, f"in use: {flat(str(used))}")
 
 
-@command(
-    argument(
-        "PATH", default=None, help="Any folder: a home of OpenClaw, nexo, Carapace, IronClaw, AgentScope or ours."
-    ),
-    option("--dialect NAME", help="Read it as this dialect instead of the one detected."),
-    "home",
-    name="open",
-    opens=False,
-)
+@command(name="open", opens=False)
 def open_(path: str | None, dialect: str | None, home: str | None) -> Reply:
-    """Show what a folder is and how it would be read. Changes nothing.
-
-    \b
-    Examples:
-      anima open ~/clawd
-      anima open ~/clawd --dialect anima
-    """
     place = home_path(path or home)
     with open_home(place, [f"dialect={dialect}"] if dialect else []) as opened:
         prompts = {scope: opened.prompt(scope=scope) for scope in Scope}
@@ -216,26 +158,8 @@ def open_(path: str | None, dialect: str | None, home: str | None) -> Reply:
     return Reply(value | {"scopes": scopes}, shown)
 
 
-@command(
-    "home",
-    flag("--repair", help="Mend what can be mended; no document is changed."),
-    flag("--dry-run", help="With --repair: say what would be done, and do nothing."),
-    "set",
-    opens=False,
-    owners=lambda given: given["repair"] and not given["dry_run"],
-)
+@command(opens=False, owners=lambda given: given["repair"] and not given["dry_run"])
 def doctor(home: str | None, repair: bool, dry_run: bool, set_: Sequence[str]) -> Reply:
-    """Look at the health of a home, and with --repair mend it: ledger, history, index, sessions, modes, documents.
-
-    Exit code 0 when there is at most advice, 1 when something is damaged (with --repair: still damaged).
-
-    \b
-    Examples:
-      anima doctor
-      anima doctor --home ~/aria --json
-      anima doctor --repair --dry-run
-      anima doctor --repair
-    """
     import time
 
     from anima.connect.connections import silent_hosts
@@ -273,15 +197,8 @@ def _show_mended(mended: Health) -> None:
         out.print("All is well; there was nothing to repair.")
 
 
-@command("home set", opens=False)
+@command(opens=False)
 def config(home: str | None, set_: Sequence[str]) -> Reply:
-    """Show every setting with where its value came from: default, dialect, anima.toml, a variable or a flag.
-
-    \b
-    Examples:
-      anima config
-      ANIMA_PROMPT_STYLE=xml anima config --set prompt.file_chars=8000
-    """
     from anima.home.folders import default_settings
 
     try:
@@ -308,17 +225,8 @@ def config(home: str | None, set_: Sequence[str]) -> Reply:
     return Reply({"trusted": settings.trusted, "settings": listed, "ignored": settings.ignored}, shown)
 
 
-@command("home", flag("--yes", help="Do not ask."), name="trust-home", owners=unless_dry)
+@command(name="trust-home", owners=unless_dry)
 def trust_home(home: Home, yes: bool, json: bool) -> Reply:
-    """Say that this folder is yours: agents may be told what stands in it, and its anima.toml may set rules and endpoints.
-
-    It is kept in your own configuration, not in the home, and asked once of a folder that was not made here.
-
-    \b
-    Examples:
-      anima trust-home --home ~/clawd    says what would be used, and asks
-      anima trust-home --home ~/clawd --yes
-    """
     if not yes:
         ask_trust(home, can_ask=not json)
     home.trust()
@@ -332,28 +240,10 @@ PARTS = ("text", "stable", "volatile")
 _STYLES = {"cut": "yellow", "dropped": "red", "missing": "dim", "hidden": "dim", "unreadable": "red"}
 
 
-@command(
-    "scope sender",
-    flag("--explain", help="Show file by file what was shown, cut, missing or hidden, and why."),
-    option("--part PART", default="text", help=f"What to print: {', '.join(PARTS)}."),
-    option("--model NAME", help="Named in the runtime block."),
-    option("--channel NAME", help="Named in the runtime block."),
-    option("--session ID", help="As this conversation is told it when it goes on; `last` for the latest."),
-    "agent home set",
-)
+@command()
 def prompt(
     home: Home, explain: bool, part: str, model: str | None, channel: str | None, session: str | None, **who: Any
 ) -> Reply:
-    """Print the exact system prompt for whoever is listening.
-
-    \b
-    Examples:
-      anima prompt                            the owner, alone
-      anima prompt --scope group --explain    what a group sees, and what it does not
-      anima prompt --sender ana               for somebody who is not the owner
-      anima prompt --part stable              what stays the same while memory grows
-      anima prompt --set prompt.style=xml --json
-    """
     if part not in PARTS:
         raise BadArguments(f"--part is {', '.join(PARTS)}, not {part!r}")
     if not sys.stdout.isatty():
@@ -402,20 +292,8 @@ def show_manifest(made: Prompt) -> None:
         out.print(f"! {flat(note)}", style="yellow", soft_wrap=True)
 
 
-@command(
-    flag("--worn", help="List which soul was worn in which conversation instead."),
-    option("--limit", type=Number(int, 1, 1_000_000), default=20, help="With --worn: how many, the latest first."),
-    "agent",
-)
+@command()
 def identity(home: Home, worn: bool, limit: int) -> Reply:
-    """Show who the agent is, which source each field came from, and which soul it wears.
-
-    \b
-    Examples:
-      anima identity
-      anima identity --worn
-      anima identity --agent scout --json
-    """
     if worn:
         rows = home.identity.worn(limit)
         told = [
@@ -442,18 +320,8 @@ def identity(home: Home, worn: bool, limit: int) -> Reply:
     return Reply(value | about, lines)
 
 
-@command(
-    argument("FOLDER", default="", help="A folder of the home."),
-    option("--depth N", type=Number(), default=2, help="How many levels, 1 to 10."),
-)
+@command()
 def files(home: Home, folder: str, depth: int) -> Reply:
-    """List what is in the home, and what each file is.
-
-    \b
-    Examples:
-      anima files
-      anima files memory --depth 1
-    """
     rows = [(path, home.layout.row_of(DocPath.parse(path.rstrip("/"))).role) for path in home.tree(folder, depth)]
     lines = []
     for path, role in rows:
@@ -464,15 +332,8 @@ def files(home: Home, folder: str, depth: int) -> Reply:
     return Reply([{"path": path, "is_folder": path.endswith("/"), "role": role} for path, role in rows], lines)
 
 
-@command(argument("PATH", help="A document, such as memory/2026-05-08.md.", offers=documents))
+@command()
 def read(home: Home, path: str) -> Reply:
-    """Print a document as it stands.
-
-    \b
-    Examples:
-      anima read MEMORY.md
-      anima read memory/2026-05-08.md --json
-    """
     document = home.read(path)
 
     def shown() -> None:

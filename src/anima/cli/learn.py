@@ -17,7 +17,7 @@ from io import StringIO
 
 import click
 
-from anima.cli.command import Reply, argument, command, flag
+from anima.cli.command import Reply, command
 from anima.cli.show import console, say
 from anima.errors import BadArguments
 
@@ -43,15 +43,8 @@ _TOUR = (
 )
 
 
-@command(flag("--fast", help="Do not wait for Enter between the steps."), opens=False)
+@command(opens=False)
 def tour(fast: bool, json: bool) -> Reply | None:
-    """Live two minutes with an agent in a home that is thrown away: remember, review, undo, search, why, forget.
-
-    \b
-    Examples:
-      anima tour
-      anima tour --fast
-    """
     if json:
         return Reply(
             [{"step": n, "text": text, "command": line, "shows": said} for n, text, line, said in _lived()], ""
@@ -100,16 +93,8 @@ def _printed(line: str, folder: str) -> str:
     return out.getvalue()
 
 
-@command(argument("topic", metavar="COMMAND", default="", help="A command, or all."), "home", opens=False, name="help")
+@command(opens=False, name="help")
 def help_(topic: str, home: str | None) -> Reply:
-    """Show what there is to do, or how one command is used.
-
-    \b
-    Examples:
-      anima help
-      anima help all        every command, with a sentence
-      anima help search
-    """
     from anima.cli import GROUPS, MODULES, program
 
     context = click.Context(program, info_name="anima", help_option_names=["-h", "--help"])
@@ -130,16 +115,8 @@ def help_(topic: str, home: str | None) -> Reply:
     )
 
 
-@command(argument("SHELL", help="bash, zsh or fish.", offers=lambda home: SHELLS), "home", opens=False)
+@command(opens=False)
 def completion(shell: str, home: str | None) -> Reply:
-    """Print what makes a shell complete commands, options, documents and sessions.
-
-    \b
-    Examples:
-      anima completion bash > ~/.local/share/bash-completion/completions/anima
-      anima completion zsh > ~/.zfunc/_anima      with ~/.zfunc in fpath, before compinit
-      anima completion fish > ~/.config/fish/completions/anima.fish
-    """
     from click.shell_completion import get_completion_class
 
     from anima.cli import COMPLETE, program

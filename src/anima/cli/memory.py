@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from anima.cli import show
-from anima.cli.command import Reply, argument, command, documents, flag, given_text, is_owner, option, words
+from anima.cli.command import Reply, command, given_text, is_owner
 from anima.cli.show import counted, decided_call, edited, flat, inert, need_person, one_key, say, whisper
 from anima.errors import BadArguments, HomeError
 from anima.model import DocPath, Kind, Origin, Scope
@@ -22,22 +22,9 @@ from anima.model import DocPath, Kind, Origin, Scope
 if TYPE_CHECKING:
     from anima import ForReview, Home, Proposal, Receipt, Session
 
-REASON = option("--reason", default="", help="Why, for the history.")
-BASE = option("--base", help="Only if the document still has this digest (anima read --json shows it).")
 
-
-@command(
-    words("fact", help="One fact, in one line; - is standard input."),
-    option("--section", help="The heading to put it under, made when it is missing; else where it fits best."),
-    REASON,
-)
+@command()
 def remember(home: Home, fact: str, section: str | None, reason: str, json: bool, as_owner: bool) -> Reply:
-    """Keep one fact in MEMORY.md. A line that says so already is told, and nothing is written.
-
-    \b
-    anima remember Ana uses a Samsung, not an iPhone
-    anima remember "Luis is allergic to walnuts" --section Health
-    """
     fact = given_text(fact).rstrip("\n")
     if is_owner(as_owner):
         choose = _section if not json and sys.stdin.isatty() and sys.stdout.isatty() else None
@@ -46,69 +33,32 @@ def remember(home: Home, fact: str, section: str | None, reason: str, json: bool
     return _wished(home, target="memory", content=fact, section=section, reason=reason)
 
 
-@command(words("content", help="What happened; - is standard input."), REASON)
+@command()
 def note(home: Home, content: str, reason: str, json: bool, as_owner: bool) -> Reply:
-    """Put one line into today's log, in your timezone.
-
-    \b
-    anima note "Reviewed PR #42, approved"
-    """
     content = given_text(content).rstrip("\n")
     if is_owner(as_owner):
         return _asked_about(home, home.note(content, reason=reason), can_ask=not json)
     return _wished(home, target="daily_log", content=content, reason=reason)
 
 
-@command(
-    argument("path", help="A document ending in .md.", offers=documents),
-    argument("text", default=None, help="The whole new text. Default: standard input."),
-    BASE,
-    REASON,
-)
+@command()
 def write(home: Home, path: str, text: str | None, base: str | None, reason: str, as_owner: bool) -> Reply:
-    """Replace a document, or make it.
-
-    \b
-    anima write notes/plan.md "# Plan"
-    anima write TOOLS.md --as-owner < tools.md
-    """
     if is_owner(as_owner):
         return _written(home.write(path, given_text(text), base=base, reason=reason))
     return _submitted(home, path, Kind.WRITE, given_text(text), base=base, reason=reason)
 
 
-@command(
-    argument("path", help="A document ending in .md.", offers=documents),
-    argument("text", default=None, help="What to add at the end. Default: standard input."),
-    REASON,
-)
+@command()
 def append(home: Home, path: str, text: str | None, reason: str, as_owner: bool) -> Reply:
-    """Add lines at the end of a document.
-
-    \b
-    anima append notes/boat.md "- The tiller needs a second coat."
-    """
     if is_owner(as_owner):
         return _written(home.append(path, given_text(text), reason=reason))
     return _wished(home, target=path, content=given_text(text), reason=reason)
 
 
-@command(
-    argument("path", help="A document.", offers=documents),
-    argument("old", default=None, help="The exact text to replace; without it, your editor opens the document."),
-    argument("new", default=None, help="What to put in its place."),
-    option("--all", "replace_all", default=False, help="Replace every occurrence."),
-    REASON,
-)
+@command()
 def edit(
     home: Home, path: str, old: str | None, new: str | None, replace_all: bool, reason: str, as_owner: bool
 ) -> Reply:
-    """Open a document in your editor (VISUAL or EDITOR), or put one text in the place of another.
-
-    \b
-    anima edit MEMORY.md       your editor; then it shows the difference, and asks
-    anima edit USER.md "Timezone: UTC" "Timezone: America/Bogota"
-    """
     if old is None:
         return _edited(home, path, reason)
     if new is None:
@@ -141,29 +91,15 @@ def _edited(home: Home, path: str, reason: str) -> Reply:
         raise
 
 
-@command(
-    argument("path", help="A document.", offers=documents),
-    argument("to", help="Where it goes; nothing may stand there."),
-    REASON,
-)
+@command()
 def move(home: Home, path: str, to: str, reason: str, as_owner: bool) -> Reply:
-    """Give a document another path. Its lines keep their provenance.
-
-    \b
-    anima move notes/boat.md memory/topics/boat.md
-    """
     if is_owner(as_owner):
         return _written(home.move(path, to, reason=reason))
     return _submitted(home, path, Kind.MOVE, to=DocPath.parse(to), reason=reason)
 
 
-@command(argument("path", help="A document.", offers=documents), BASE, REASON)
+@command()
 def delete(home: Home, path: str, base: str | None, reason: str, as_owner: bool) -> Reply:
-    """Delete a document. `anima undo` brings it back.
-
-    \b
-    anima delete notes/old.md --reason "finished"
-    """
     if is_owner(as_owner):
         return _written(home.delete(path, base=base, reason=reason))
     return _submitted(home, path, Kind.DELETE, base=base, reason=reason)
@@ -236,18 +172,7 @@ _KEYS_OF_WISH = "f forget · d drop the wish · s skip · q quit"  # keeping it 
 _KEYS_OF_PAGE = "k keep all of these · d drop all of these · o one by one · s skip · q quit"
 
 
-@command(
-    argument("names", nargs=-1, default=(), help="Names from the list, or their beginnings; all when none is given."),
-    flag("--keep", help="Keep what is named: it moves to where it was meant to go."),
-    flag("--drop", help="Drop what is named."),
-    option(
-        "--all", "every", default=False, help="With --keep or --drop: every noted line in which the scan saw nothing."
-    ),
-    option("--reason", default="", help="With --drop: what the agent is told of a call that you say no to."),
-    option("--session", help="Only what one session wanted."),
-    option("--list", "only_list", default=False, help="Only look."),
-    owners=lambda given: bool(given["keep"] or given["drop"]),
-)
+@command(owners=lambda given: bool(given["keep"] or given["drop"]))
 def review(
     home: Home,
     names: Sequence[str],
@@ -259,16 +184,6 @@ def review(
     only_list: bool,
     json: bool,
 ) -> Reply | None:
-    """Look at what waits for you, and keep it or drop it. It is changes your agent asks for, and lines it noted after it had
-    read outside text. Until you keep them, they stand in no prompt. A call of a tool from outside is made once you keep it,
-    and its conversation goes on.
-
-    \b
-    anima review                    look and decide, one key each
-    anima review --list             only look
-    anima review --keep u97c9       keep this one
-    anima review --drop --all       drop every noted line
-    """
     if keep and drop:
         raise BadArguments("say --keep or --drop, not both")
     broken = [name for name in home.inbox.broken() if name in names or not (keep or drop)]

@@ -8,7 +8,7 @@ from datetime import date, datetime
 from typing import TYPE_CHECKING, Any
 
 from anima.cli import show
-from anima.cli.command import Number, Reply, argument, command, day_of, documents, flag, option, unless_dry, words
+from anima.cli.command import Reply, command, day_of, unless_dry
 from anima.cli.show import bar, counted, inert, plain, say, shortened, whisper
 from anima.errors import BadArguments, HomeError, NotFound, meant
 from anima.model import DocPath
@@ -19,24 +19,8 @@ if TYPE_CHECKING:
 _MARKS = re.compile(r"\A[-*+ ]*(\[\d\d:\d\d\] )?")  # what a line of a list or of a log begins with
 
 
-@command(
-    words("query", help="What to look for, in plain words."),
-    "scope sender",
-    option("--limit", type=Number(int, 1, 1_000), default=6, help="How many hits."),
-    option("--at", help="When the question is put; “two weeks ago” counts from there."),
-    option("--fusion", default="context", help="context (ours), rrf or weighted."),
-    option("--legs", default="both", help="both, words or meaning."),
-    option("--min-score", type=Number(float, 0, 1), default=0.0, help="Leave out weaker hits."),
-    flag("--explain", help="Show what each part of the score contributed."),
-    "home set",
-)
+@command()
 def search(home: Home, query: str, at: str | None, explain: bool, json: bool, **asked: Any) -> Reply:
-    """Find what was written down, with the lines it stands on.
-
-    \b
-    anima search which phone does Ana use
-    anima search "what did we decide two weeks ago" --explain
-    """
     try:
         moment = datetime.fromisoformat(at) if at else None
     except ValueError:
@@ -72,21 +56,8 @@ def _snippet(text: str, limit: int = 160) -> str:
     return shortened(" ".join(inert(text).split()), limit)
 
 
-@command(
-    flag("--rebuild", help="From nothing."),
-    flag("--backfill", help="Make vectors that are missing, because the embedder was away or came later."),
-    flag("--watch", help="Then keep it in step while files change, until Ctrl-C."),
-    "home set",
-)
+@command()
 def index(home: Home, rebuild: bool, backfill: bool, watch: bool, json: bool) -> Reply | None:
-    """Bring the search index up to date. Searching does so too; this shows the work.
-
-    \b
-    anima index
-    anima index --rebuild
-    anima index --backfill      the embedder is back, or new
-    anima index --watch
-    """
     if watch and json:
         raise BadArguments("--json prints one value, and --watch has no end; leave one of them out")
     with show.progress_bar("indexing") as progress:
@@ -109,19 +80,8 @@ def index(home: Home, rebuild: bool, backfill: bool, watch: bool, json: bool) ->
     return None
 
 
-@command(
-    words("name", help="A person, place or thing."),
-    option("--limit", type=Number(int, 1, 1_000), default=12, help="How many mentions."),
-    option("--at DATE", help="What held on that date, such as 2026-02-03."),
-    "scope",
-)
+@command()
 def about(home: Home, name: str, limit: int, at: str | None, scope: str) -> Reply:
-    """What the home says about somebody or something: its page, mentions over time, who is named with it.
-
-    \b
-    anima about Ana
-    anima about Ana --at 2026-02-03
-    """
     day = day_of(at, "--at")
     found = home.index.about(name, home.site.listener(scope), limit=limit, at=day)
     return Reply(found, lambda: _show_about(found, name, day))
@@ -150,17 +110,8 @@ def _show_about(found: Any, name: str, day: date | None) -> None:
 # -- looking back, and taking back -------------------------------------------------------------------------------------
 
 
-@command(
-    argument("path", default=None, help="One document; default all.", offers=documents),
-    option("--limit", type=Number(int, 1, 100_000), default=20, help="How many, newest first."),
-)
+@command()
 def history(home: Home, path: str | None, limit: int, json: bool) -> Reply:
-    """What was changed when and by whom, newest first.
-
-    \b
-    anima history
-    anima history MEMORY.md --limit 5
-    """
     revisions = home.past.log(path, limit=limit)
     if path and not revisions and not home.exists(path):
         hint = meant(path, [entry.path for entry in home.list_all()], "anima files lists what is there")
@@ -207,38 +158,14 @@ def _happened(home: Home, revision: Revision) -> str:
     return f"{about}: {' and '.join(told)}" if told else about
 
 
-@command(
-    argument("revision", help="A revision from anima history."),
-    argument("other", default=None, help="A second one: show what lies between."),
-    option("--path", help="Only one document."),
-)
+@command()
 def diff(home: Home, revision: str, other: str | None, path: str | None) -> Reply:
-    """What a revision changed.
-
-    \b
-    anima diff a3f9c2
-    anima diff a3f9c2 7be01d --path MEMORY.md
-    """
     found = home.past.diff(revision, other, path=path)
     return Reply({"diff": found}, lambda: show.diff(found))
 
 
-@command(
-    argument("change", default=None, help="A change's number from anima history; default the newest."),
-    option("--session", help="Everything one session wrote."),
-    flag("--sweep", help="What the last night of dreaming changed."),
-    flag("--dry-run", help="Only show what would be taken back."),
-    owners=unless_dry,
-)
+@command(owners=unless_dry)
 def undo(home: Home, change: str | None, session: str | None, sweep: bool, dry_run: bool) -> Reply:
-    """Take back a change, or all of a session. Undoing is a change too, so it can be undone.
-
-    \b
-    anima undo                    the newest change
-    anima undo 18                 change 18, also when other lines changed since
-    anima undo --session 22a7449d-76a8-4224-9d2c-9c948af0105e --dry-run
-    anima undo --sweep            the last night of dreaming
-    """
     change = home.past.last_sweep() if sweep else change
     found = home.past.show_undo(change=change, session=session)
     receipts = () if dry_run else home.undo(change, session=session, content=found.content)
@@ -251,29 +178,14 @@ def undo(home: Home, change: str | None, session: str | None, sweep: bool, dry_r
     return Reply({"undone": found.ids, "diff": found.diff, "receipts": receipts}, shown)
 
 
-@command(
-    argument("path", help="A document, also one that was deleted.", offers=documents),
-    option("--at", required=True, help="A revision, a day or a moment: a3f9c2, 2026-05-08, 2026-05-08T14:30"),
-    owners=unless_dry,
-)
+@command(owners=unless_dry)
 def restore(home: Home, path: str, at: str) -> Reply:
-    """Write a document as it stood then.
-
-    \b
-    anima restore MEMORY.md --at 2026-05-08
-    """
     receipt = home.past.restore(path, at=at)
     return Reply(receipt, f"restored: {inert(receipt.path.text)} as of {inert(at)}")
 
 
-@command(argument("place", help="A line, as PATH:LINE.", offers=lambda home: [f"{each}:" for each in documents(home)]))
+@command()
 def why(home: Home, place: str) -> Reply:
-    """Say where a line came from. It tells who wrote it, when, after reading what, and who approved it.
-
-    \b
-    anima why MEMORY.md:14
-    anima why MEMORY.md#L14      as search cites it
-    """
     path, _, line = place.replace("#L", ":").rpartition(":")
     is_line = bool(path) and line.isascii() and line.isdigit()
     document = DocPath.parse(path if is_line else place)
@@ -285,17 +197,8 @@ def why(home: Home, place: str) -> Reply:
     return Reply(found, f"{found.path}:{found.line}  {inert(found.text)}\n{told}")
 
 
-@command(
-    argument("action", default="verify", help="`verify` checks the ledger; `log` lists its changes."),
-    option("--limit", type=Number(), default=30, help="For log: how many, newest first."),
-)
+@command()
 def audit(home: Home, action: str, limit: int) -> Reply:
-    """Check that the ledger is whole, or list what it says. Exit 1 when it is not.
-
-    \b
-    anima audit verify
-    anima audit log --limit 10
-    """
     if action not in ("verify", "log"):
         raise BadArguments(f"audit does verify or log, not {action!r}")
     if action == "log":

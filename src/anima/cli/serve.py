@@ -18,17 +18,13 @@ import click
 
 from anima.cli import show
 from anima.cli.command import (
-    Number,
     Reply,
-    argument,
     command,
-    flag,
     home_path,
     is_owner,
     need_serving,
     need_trust,
     open_home,
-    option,
     program_name,
 )
 from anima.cli.show import console, counted, flat, need_person, plain, say, say_json, table, whisper
@@ -43,22 +39,7 @@ if TYPE_CHECKING:
     from anima.mcp import Visitor
 
 
-_THIS_SYSTEMS = "launchd" if sys.platform == "darwin" else "systemd"
-
-
-@command(
-    argument("PATH", default=None, help="The home; made when it is missing or empty."),
-    option("--name NAME", default="", help="The agent's name, for a home that is made now."),
-    "port",
-    option(
-        "--service [KIND]",
-        is_flag=False,
-        flag_value=_THIS_SYSTEMS,
-        help="Serve nothing: print what makes your system do so from now on, for systemd or launchd.",
-    ),
-    "home set",
-    opens=False,
-)
+@command(opens=False)
 def up(
     path: str | None,
     name: str,
@@ -69,17 +50,6 @@ def up(
     json: bool,
     as_owner: bool,
 ) -> Reply | None:
-    """Serve a home on this machine: its page, its HTTP API and MCP. It goes on until Ctrl-C; a missing home is made.
-
-    The link to the page is the owner's, and told only at a terminal or with `--as-owner`.
-
-    \b
-    Examples:
-      anima up                       the home that is found, or a new one
-      anima up ~/aria --name Aria
-      anima up --port 0 --json       one value with the address, then it serves
-      anima up ~/aria --service > ~/.config/systemd/user/anima.service
-    """
     need_serving()
     place = home_path(path or home, may_be_missing=True)
     if service:
@@ -122,6 +92,7 @@ WantedBy=default.target
 
 def _service(kind: str, place: Path, port: int | None) -> str:
     """What systemd or launchd reads to serve a home whenever its owner is logged in."""
+    kind = ("launchd" if sys.platform == "darwin" else "systemd") if kind == "here" else kind
     line = [sys.executable, "-m", "anima.cli", "up", str(place), *(["--port", str(port)] if port is not None else [])]
     if kind == "systemd":  # which knows `%`, `$`, quotes and backslashes in the words of a command line
         signs = str.maketrans({"\\": "\\\\", '"': '\\"', "%": "%%", "$": "$$"})
@@ -168,28 +139,8 @@ def serve_home(home: Home, *, port: int | None, json: bool, as_owner: bool) -> N
         whisper("stopped; nothing is half done")
 
 
-@command(
-    option("--database ADDRESS", "--home", "home", help="The database. Default: DATABASE_URL."),
-    option("--host ADDRESS", default="127.0.0.1", help="The address of this machine to listen at."),
-    "port",
-    option("--url URL", default="", help="Where people reach it, such as https://homes.example.org."),
-    option("--homes", type=Number(int, 1, 1_000_000), default=500, help="How many homes are held open at most."),
-    option("--megabytes", type=Number(int, 1, 1_000_000), default=1_024, help="How large their indexes may be."),
-    option("--drain", type=Number(int, 0, 3_600), default=5, help="Seconds to go on answering once told to end."),
-    flag("--log-json", help="Log each request and error as a line of JSON, on standard error."),
-    "json",
-    opens=False,
-)
+@command(opens=False)
 def serve(home: str | None, url: str, homes: int, megabytes: int, log_json: bool, json: bool, **asked: Any) -> None:
-    """Serve every home of a database: pages, HTTP API and MCP, for whoever has a token of a tenant's.
-
-    Any number of such servers may stand behind a balancer. Tokens are made with `anima tenant token create`.
-
-    \b
-    Examples:
-      anima serve --database postgresql://anima_app@db/anima
-      anima serve --host 10.0.0.5 --port 8080 --url https://homes.example.org --log-json
-    """
     need_serving()
     from anima.home import folders
     from anima.web.homes import Fleetwise
@@ -257,42 +208,12 @@ _KINDS = ("bytes", "documents", "requests", "tokens")
 
 
 @command(
-    argument("action", help="create, list, show, suspend, resume, export, erase, quota or token."),
-    argument("name", default=None, help="The tenant; list takes none. Of token: create, list, rotate or revoke."),
-    argument("whose", default=None, help="Of token: the tenant. Of export: the folder."),
-    argument("id", default=None, help="Of token rotate and revoke: the token."),
-    option("--home ADDRESS", help="The database, as its owner. Default: DATABASE_URL."),
-    flag("--yes", help="Erase: do not ask."),
-    option("--agent ID", default="main", help="A new token: whose home it opens."),
-    option("--rights RIGHTS", default="owner", help="A new token: owner, or an agent's to write or read."),
-    option("--scope SCOPE", default="main", help="A new agent's token: who is listening."),
-    option("--sender ID", help="A new agent's token: who speaks through it, as channel:id."),
-    option("--called NAME", default="token", help="A new token: what to call it."),
-    option("--days", type=Number(int, 1, 36_500), default=90, help="A new token: how long it works."),
-    option("--grace", type=Number(int, 0, 8_760), default=0, help="Rotate: hours that the old secret still works."),
-    option("--bytes", type=Number(int, 0), help="Quota: of documents, conversations and their past; 0 for none."),
-    option("--documents", type=Number(int, 0), help="Quota: how many there may be."),
-    option("--requests", type=Number(int, 0), help="Quota: how many a day."),
-    option("--tokens", type=Number(int, 0), help="Quota: of what agents do by themselves, a day."),
     opens=False,
     owners=lambda given: given["action"] not in ("list", "show") and (given["action"], given["name"]) != _LISTED,
 )
 def tenant(
     action: str, name: str | None, whose: str | None, id: str | None, home: str | None, yes: bool, **asked: Any
 ) -> Reply:
-    """Make, show, suspend and erase the tenants of a database of homes, and the tokens that let people and agents in.
-
-    \b
-    anima tenant create acme --home postgresql://postgres@db/anima
-    anima tenant list
-    anima tenant suspend acme       nobody opens a home of theirs, until resume
-    anima tenant export acme /srv/acme
-    anima tenant erase acme --yes
-    anima tenant quota acme --bytes 100000000 --requests 50000
-    anima tenant token create acme --called ana
-    anima tenant token create acme --rights write --scope main --days 30
-    anima tenant token rotate acme 3f9c2a71b0de --grace 24
-    """
     from anima.home.folders import export_tenant, tenants
 
     address = home or os.environ.get("DATABASE_URL")

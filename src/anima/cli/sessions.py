@@ -9,7 +9,7 @@ from datetime import UTC, datetime, tzinfo
 from typing import TYPE_CHECKING, Any
 
 from anima.cli import show
-from anima.cli.command import Number, Reply, argument, command, flag, is_owner, listed_as, need_trust, option
+from anima.cli.command import Reply, command, is_owner, listed_as, need_trust
 from anima.cli.show import bar, console, counted, flat, inert, say, say_json, table, whisper
 from anima.errors import BadArguments, NoSuchSession
 from anima.model import Origin
@@ -22,33 +22,10 @@ _STEPS = "·▁▂▃▄▅▆▇█"
 _ROLES = {"user": "bold cyan", "assistant": "bold green", "tool": "yellow", "system": "dim"}
 
 
-@command(
-    argument(
-        "ID",
-        default=None,
-        help="One, or how its id begins; `last` for the latest.",
-        offers=lambda home: [row.id for row in home.sessions.list(limit=100)],
-    ),
-    option("--limit", type=Number(int, 1, 1_000_000), default=20, help="How many conversations, or turns of one."),
-    option("--find WORDS", help="Search what was said instead."),
-    flag("--follow", help="With ID: go on while it goes on, until Ctrl-C."),
-    flag("--clear", help="With ID: vouch for what it has read from outside; it counts when it is taken up again."),
-    "home agent",
-    owners=lambda given: given["clear"],
-)
+@command(owners=lambda given: given["clear"])
 def sessions(
     home: Home, id: str | None, limit: int, find: str | None, follow: bool, clear: bool, json: bool
 ) -> Reply | None:
-    """List conversations, the latest first, find what was said, or replay one.
-
-    \b
-    anima sessions
-    anima sessions --find "boat licence"
-    anima sessions last
-    anima sessions 22a7449d --limit 200
-    anima sessions 22a7449d --follow
-    anima sessions 22a7449d --clear
-    """
     if not home.sessions.kept:
         raise NoSuchSession("no transcripts are kept here", hint="sessions.dir in anima.toml is empty")
     if id is not None:
@@ -164,14 +141,8 @@ def _replay(home: Home, id: str, at: int) -> int:
             return at
 
 
-@command(option("--days", type=Number(int, 1, 3_650), default=30, help="How many days to draw."), "home agent")
+@command()
 def stats(home: Home, days: int) -> Reply:
-    """How the agent lives: conversations, recalls and memory over time.
-
-    \b
-    anima stats
-    anima stats --days 90
-    """
     found = home.upkeep.numbers(days=days)
     drawn, dreams = found.days, found.dreams
     memory = f"{counted(found.memories, 'line')}, {found.memory_chars:,} characters"
@@ -199,24 +170,10 @@ def spark(values: list[int], width: int = 60) -> str:
     return "".join(_STEPS[0 if not value else max(1, round(8 * value / most))] for value in groups)
 
 
-@command(
-    argument("tool", default=None, help="A tool's name; without one, all are listed."),
-    argument("arguments", nargs=-1, default=(), help="Its arguments: name=value each, or one JSON object."),
-    "scope sender",
-    option("--read ORIGIN", multiple=True, help="As if it had read this before: web, tool, skill, peer."),
-    "home agent",
-)
+@command()
 def call(
     home: Home, tool: str | None, arguments: Sequence[str], read: Sequence[str], as_owner: bool, **who: Any
 ) -> Reply:
-    """Call one of the agent's tools, as the agent would, and print what it answers.
-
-    \b
-    anima call
-    anima call who_am_i
-    anima call memory_search query="which phone does Ana use"
-    anima call memory_write '{"content": "Ana moved to Lisbon"}' --read web
-    """
     if not is_owner(as_owner):
         need_trust(home)
     with home.session(**who, channel="cli" if who["sender"] is None else None) as held:
