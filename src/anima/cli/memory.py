@@ -159,7 +159,10 @@ def _submitted(home: Home, path: str, kind: Kind, text: str = "", base: str | No
 
 def _as_agent(answer: Any, status: str, path: str, reason: str | None) -> Reply:
     def shown() -> None:
-        say(f"{status}: {inert(path)}" + (f" ({inert(reason)})" if reason else ""))
+        if status == "noted":
+            say(f"noted for {inert(path)}: it waits for the owner, and anima review keeps or drops it")
+        else:
+            say(f"{status}: {inert(path)}" + (f" ({inert(reason)})" if reason else ""))
         if not (sys.stdin.isatty() or sys.stdout.isatty()):  # whoever sees half of it was told
             whisper("nobody is at a terminal, so an agent asked for this; if you are the owner: --as-owner")
 
