@@ -165,7 +165,9 @@ class Field:
     def _clear_words(self) -> None:
         self._low, self._high, self._place = _Column("<u4"), _Column("<u4"), _Column("<u4")
 
-    # -- what is held ---------------------------------------------------------------------------------------------------
+    def _add_words(self, low: NDArray[Any], high: NDArray[Any], place: NDArray[Any]) -> None:
+        for column, values in ((self._low, low), (self._high, high), (self._place, place)):
+            column.grow(len(values))[:] = values
 
     @property
     def matrix(self) -> NDArray[np.float32] | None:
@@ -248,9 +250,8 @@ class Field:
         low, high, place = self._low.rows, self._high.rows, self._place.rows
         stay = np.flatnonzero(slots[place >> 8] >= 0)
         self._clear_words()
-        self._low.grow(len(stay))[:] = low[stay]
-        self._high.grow(len(stay))[:] = high[stay]
-        self._place.grow(len(stay))[:] = (slots[place[stay] >> 8].astype(np.uint32) << 8) | (place[stay] & 0xFF)
+        moved = (slots[place[stay] >> 8].astype(np.uint32) << 8) | (place[stay] & 0xFF)
+        self._add_words(low[stay], high[stay], moved)
         self.units = self.units[keep]
 
     def _add(self, rows: Sequence[PartRow[Packed]]) -> None:
@@ -275,9 +276,7 @@ class Field:
         if ((places[:, 2] >> 8) >= np.repeat(sizes, each)).any():
             raise ValueError("a word stands in a unit that is none")
         slots = (len(self.units) + ends - sizes).astype(np.uint32)
-        self._low.grow(len(places))[:] = places[:, 0]
-        self._high.grow(len(places))[:] = places[:, 1]
-        self._place.grow(len(places))[:] = places[:, 2] + np.repeat(slots << 8, each)
+        self._add_words(places[:, 0], places[:, 1], places[:, 2] + np.repeat(slots << 8, each))
         self._add_vectors([row.vectors for row in rows], runs)
         embedded = np.concatenate([[0], np.cumsum(units["embedded"])])
         counted = zip(sizes.tolist(), (embedded[ends] - embedded[ends - sizes]).tolist(), strict=True)

@@ -2,8 +2,8 @@
 
 Promise: a pure function of the documents put in; it may be late or lost, never wrong, and putting the same documents
 again gives the same rows and the same scores. Of a document whose beginning is held already only what comes after is cut
-and embedded, with the outcome of cutting it whole. What a filter hides takes no part in any answer: not in hits, not in
-neighbours, not in the statistics that scores are made of. Putting never raises because of an engine or an embedder.
+and embedded, with the outcome of cutting it whole. What a filter hides takes no part in any answer, nor in the statistics
+that scores are made of. Putting never raises because of an engine or an embedder.
 Not here: which documents there are (`current`), ranking (`rank`), where rows lie (`tables`).
 """
 
@@ -36,11 +36,8 @@ ROUNDS: Final = 20  # how often a document is prepared again because another pro
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DocumentIn:
-    """A document as the index takes it.
-
-    `digest` is whatever the caller wants compared by `known()`. `layer` says whose it is ("" the owner's, else a user's
-    id, or any word the caller filters by); `scopes`, as bits, who sees it.
-    """
+    """A document as the index takes it. `digest` is whatever the caller wants compared by `known()`. `layer` says whose it is
+    ("" the owner's, else a user's id, or any word the caller filters by); `scopes`, as bits, who sees it."""
 
     path: str
     digest: str
@@ -82,10 +79,8 @@ class Index:
         return {}
 
     def put(self, documents: Iterable[DocumentIn], *, complete: bool = False) -> PutReport:
-        """Takes documents in, each in place of what stood at its path. Seen by the next `look`.
-
-        With `complete`, units that have no vector because the embedder was away are made anew, too.
-        """
+        """Takes documents in, each in place of what stood at its path, for the next `look`. With `complete`, units that have
+        no vector because the embedder was away are made anew, too."""
         report = PutReport()
         for batch in _batches(documents):
             self._put_batch(batch, complete, report)
@@ -108,10 +103,7 @@ class Index:
             self._forget()
 
     def look(self, filter: Filter, words: Sequence[str] = ()) -> FieldView:
-        """One consistent sight of all that the filter lets through, with the places of these words.
-
-        Later writes do not change it.
-        """
+        """One consistent sight of all that the filter lets through, with the places of these words. Writes do not change it."""
         with self._mutex:
             field, _ = self.held()
             sight = field.sight(filter)
@@ -358,12 +350,10 @@ def _counted(document: DocumentIn, part: Part, first_unit: int) -> _PreparedPart
     units, texts, speakers = np.zeros(len(part.units), dtype=UNIT), [], {"": 0}
     above, trail, place = "", list[str](), part.place
     for n, unit in enumerate(part.units):
-        own = cut(unit.text)
-        dateless = without_dates(unit.trail)
+        own, dateless = cut(unit.text), without_dates(unit.trail)
         if unit.trail != above:
             above, trail = unit.trail, cut(dateless)
-        counts = Counter(own * 2 + trail)
-        for word, count in counts.items():
+        for word, count in Counter(own * 2 + trail).items():
             counted.setdefault(word, []).append((n << 8) | min(count, 255))
         head = dateless.strip(" >")
         text = f"{head}\n{unit.text}" if head else unit.text

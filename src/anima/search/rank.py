@@ -3,8 +3,7 @@
 Promise: what the filter hides takes no part, not even in a number; the same index and question give the same hits in
 the same order, ties by path and line; a query is data; scores lie between 0 and 1 in every mode; an answer without
 hits says why, and one whose lines may hold no answer says that. An embedder that is down costs the meaning, never the
-answer.
-Not here: bringing the index up to date and noting recalls (`home`), where units come from (`index`). What was tried
+answer. Not here: bringing the index up to date and noting recalls (`home`), where units come from (`index`). What was tried
 and measured stands in docs/ranking.md.
 """
 
@@ -143,21 +142,12 @@ class WordEmbedder(Protocol):
 
     def word_vectors(self, words: Sequence[str]) -> NDArray[np.float32]:
         """One row for each word, not normalised."""
-        ...
 
 
-@dataclass(slots=True, kw_only=True)
-class _Signals:
-    """Every signal of a question over the visible units, not yet scaled."""
+class _Signals(NamedTuple):
+    """Every signal of a question over the visible units, by name and not yet scaled."""
 
-    words: Floats
-    meaning: Floats
-    window_words: Floats
-    window_meaning: Floats
-    file_words: Floats
-    speaker: Floats
-    first_person: Floats
-    date: Floats
+    of: Mapping[str, Floats]
     is_exact_date: bool
     has_meaning: bool
 
@@ -189,9 +179,11 @@ def run(
     mode = {"rrf": _by_rank, "weighted": _by_weight, "context": _in_context}[query.fusion]
     places, hits, more = _hits(view, query, mode(view, query, signals), signals, embedder)
     held = Coverage(1.0, 0.0)
-    if query.fusion == "context" and words and not signals.date[places[:LOOKED_AT]].any():
+    if query.fusion == "context" and words and not signals.of["date"][places[:LOOKED_AT]].any():
         lines = [(place, hit.text) for place, hit in zip(places[:LOOKED_AT], hits, strict=False)]
-        held = answered(view, query.text, words, lines, embedder if signals.has_meaning else None, signals.meaning)
+        held = answered(
+            view, query.text, words, lines, embedder if signals.has_meaning else None, signals.of["meaning"]
+        )
     found = _finished(hits, query) if held.is_here else []
     notes = [*state(), *notes, *more, *held.doubts]
     if held.is_here and not found and hits:
@@ -214,9 +206,6 @@ def _check(query: Query) -> None:
     for name, word, known in (("fusion", query.fusion, Fusion), ("legs", query.legs, Legs)):
         if word not in (words := get_args(known)):
             raise BadArguments(f"{name} is {', '.join(words[:-1])} or {words[-1]}, not {word!r}")
-
-
-# Meaning
 
 
 def _vector(embedder: Embedder | None, query: Query, view: FieldView) -> tuple[NDArray[np.float32] | None, list[str]]:
@@ -248,9 +237,6 @@ def _unit(vector: NDArray[np.float32]) -> NDArray[np.float32]:
     return vector / np.float32(length) if length > 0 else vector
 
 
-# Signals
-
-
 def _signals(view: FieldView, query: Query, words: Sequence[str], vector: NDArray[np.float32] | None) -> _Signals:
     sight, none, spoken = view.sight, np.zeros(view.count), dict[str, Floats]()
     for word in (each for each in words if each in view.speakers):
@@ -262,19 +248,18 @@ def _signals(view: FieldView, query: Query, words: Sequence[str], vector: NDArra
     meaning = view.nearest(vector) if vector is not None else none
     spans = spans_in(query.text, at=query.day)
     near = [max((s.nearness(date.fromordinal(int(d))) for s in spans), default=0.0) if d else 0.0 for d in sight.days]
-    return _Signals(
-        words=unit,
-        meaning=meaning,
-        window_words=window,
-        window_meaning=sight.windowed(meaning) / sight.window_count if vector is not None else meaning,
-        file_words=file,
-        speaker=sum(spoken.values(), none),
+    of = {
+        "words": unit,
+        "meaning": meaning,
+        "window_words": window,
+        "window_meaning": sight.windowed(meaning) / sight.window_count if vector is not None else meaning,
+        "file_words": file,
+        "speaker": sum(spoken.values(), none),
         # Who asks about themselves ("where do I keep …") looks for lines in the first person.
-        first_person=sight.rows["first"] / (5.0 + sight.length) if first_person(query.text) else none,
-        date=np.array(near)[sight.doc] if spans else none,
-        is_exact_date=any(span.exact for span in spans),
-        has_meaning=vector is not None,
-    )
+        "first_person": sight.rows["first"] / (5.0 + sight.length) if first_person(query.text) else none,
+        "date": np.array(near)[sight.doc] if spans else none,
+    }
+    return _Signals(of, any(span.exact for span in spans), vector is not None)
 
 
 def _idf(count: int, holding: int) -> float:
@@ -322,57 +307,49 @@ def _around(view: FieldView, places: Ints, counts: Floats) -> tuple[Ints, Floats
     return around, dense[around]
 
 
-# Modes
-
-
 def _in_context(view: FieldView, query: Query, signals: _Signals) -> _Scored:
     """The default: words and meaning of the unit, its window and its file, then who, whose and when."""
     active = ["words", "window_words", "file_words"] if query.legs != "meaning" else []
     active += ["meaning", "window_meaning"] if signals.has_meaning else []
     parts = {}
     for name in active:  # from 0 to 1; where even the best is below `least`, it is not blown up to 1
-        values, least = getattr(signals, name), CLEAR_MEANING if name.endswith("meaning") else 1e-9
+        values, least = signals.of[name], CLEAR_MEANING if name.endswith("meaning") else 1e-9
         parts[name] = WEIGHTS[name] * (np.maximum(values, 0.0) / max(float(values.max()), least))
     for name in ("speaker", "first_person"):
-        parts[name] = WEIGHTS[name] * getattr(signals, name)
-    parts["date"] = WEIGHTS["date" if signals.is_exact_date else "date_guess"] * signals.date
+        parts[name] = WEIGHTS[name] * signals.of[name]
+    parts["date"] = WEIGHTS["date" if signals.is_exact_date else "date_guess"] * signals.of["date"]
     most = sum(WEIGHTS[name] for name in active)
     most += sum(min(1.0, float(part.max())) for part in (parts["speaker"], parts["first_person"], parts["date"]))
     total = np.zeros(view.count)
     for part in parts.values():
         total += part
     total /= max(most, 1e-9)
-    eligible = (signals.window_words > 0) | (signals.words > 0) | (signals.date > 0)
+    eligible = (signals.of["window_words"] > 0) | (signals.of["words"] > 0) | (signals.of["date"] > 0)
     if signals.has_meaning:
-        eligible |= signals.meaning >= (NEAR_ENOUGH if query.legs == "both" else 1e-9)
+        eligible |= signals.of["meaning"] >= (NEAR_ENOUGH if query.legs == "both" else 1e-9)
     score = np.clip(total, 0.0, 1.0)
     return score, eligible & (score >= FAR_BELOW * float(score[eligible].max(initial=0.0))), parts
 
 
 def _by_weight(view: FieldView, query: Query, signals: _Signals) -> _Scored:
     """0.7 of the cosine and 0.3 of r / (1 + r) for a BM25 score of r; all of the one where the other is missing."""
-    meaning = np.clip(signals.meaning, 0.0, 1.0)
+    words, meaning = signals.of["words"], np.clip(signals.of["meaning"], 0.0, 1.0)
     share = 1.0 if query.legs == "meaning" else WEIGHTED_MEANING if signals.has_meaning else 0.0
-    parts = {"meaning": share * meaning, "words": (1.0 - share) * (signals.words / (1.0 + signals.words))}
-    return parts["meaning"] + parts["words"], (signals.words > 0) | (meaning > 0), parts
+    parts = {"meaning": share * meaning, "words": (1.0 - share) * (words / (1.0 + words))}
+    return parts["meaning"] + parts["words"], (words > 0) | (meaning > 0), parts
 
 
 def _by_rank(view: FieldView, query: Query, signals: _Signals) -> _Scored:
     """Reciprocal ranks with k = 60: the raw sum of 1 / (60 + rank) is a part; the score is that over 1 / 61 for each leg
     that ran, so that whatever is first in all of them has 1."""
-    raw = np.zeros(view.count)
-    eligible = np.zeros(view.count, dtype=np.bool_)
-    parts = {}
-    for name, values in (("words", signals.words), ("meaning", signals.meaning)):
-        given = np.zeros(view.count)
+    parts = {"words": np.zeros(view.count), "meaning": np.zeros(view.count)}
+    for name, given in parts.items():
+        values = signals.of[name]
         for rank, place in enumerate(_ranked(view, values, values > 0, _pool(query)), 1):
             given[place] = 1.0 / (RRF_K + rank)
-        parts[name] = given
-        raw += given
-        eligible |= given > 0
-    parts["rrf"] = raw
+    raw = parts["words"] + parts["meaning"]
     legs = (query.legs != "meaning") + signals.has_meaning
-    return raw / (legs * RRF_BEST), eligible, parts
+    return raw / (legs * RRF_BEST), raw > 0, {**parts, "rrf": raw}
 
 
 def _pool(query: Query) -> int:
@@ -404,21 +381,21 @@ def _lines(view: FieldView, places: Ints | Sequence[int]) -> list[tuple[int, int
     return list(zip(rows["doc"].tolist(), rows["start"].tolist(), rows["end"].tolist(), strict=True))
 
 
-# Hits
-
-
 def _hits(
     view: FieldView, query: Query, scored: _Scored, signals: _Signals, embedder: Embedder | None
 ) -> tuple[list[int], list[Hit], list[str]]:
-    """As many hits as the later steps may need, with their places, their ranks and, when asked for, the parts of their
-    scores."""
+    """As many hits as later steps may need, with their places, their ranks and, when asked for, the parts of their scores."""
     (score, eligible, parts), sight = scored, view.sight
     if query.half_life is not None and query.day is not None:
-        score = score * _faded(view, query.day, query.half_life)
+        fades = [
+            row.day and row.kind not in EVERGREEN for row in sight.documents
+        ]  # evergreen and undated lines keep it
+        ages = np.array([max(0, query.day.toordinal() - row.day) for row in sight.documents])
+        score = score * np.where(fades, 0.5 ** (ages / query.half_life), 1.0)[sight.doc]
     needs_more = query.mmr is not None or query.per_source is not None or query.rerank is not None
     places = _ranked(view, score, eligible, _pool(query) if needs_more else max(query.limit, LOOKED_AT))
     ranks = []
-    for values in (signals.words, signals.meaning):
+    for values in (signals.of["words"], signals.of["meaning"]):
         best = _ranked(view, values, values > 0, _pool(query)) if values.any() else []
         ranks.append({lines: rank for rank, lines in enumerate(_lines(view, best), 1)})
     still, hits = list[int](), list[Hit]()
@@ -448,15 +425,6 @@ def _hits(
         hits.append(hit)
     gone = len(places) - len(hits)
     return still, hits, [f"{gone} hits changed while they were read and are left out"] if gone else []
-
-
-def _faded(view: FieldView, now: date, half_life: float) -> Floats:
-    """Dated lines lose half their score every half-life; evergreen files and undated ones keep it."""
-    fade = np.ones(len(view.sight.documents))
-    for n, row in enumerate(view.sight.documents):
-        if row.day and row.kind not in EVERGREEN:
-            fade[n] = 0.5 ** (max(0, now.toordinal() - row.day) / half_life)
-    return fade[view.sight.doc]
 
 
 def _finished(hits: list[Hit], query: Query) -> list[Hit]:

@@ -14,36 +14,9 @@ from typing import Any
 from anima.errors import HomeError
 from anima.search.tables import Changes, DocumentRow, IndexDown, Mark, PartRow, ShownPart, Writing
 from anima.store.rows.transaction import HomeRows
+from anima.text import read_statements
 
-_MADE = "select epoch, made_for, generation, last_part, last_document from anima.made where [own]"
-_SINCE = """
-    with this as (select * from anima.made where [own]),
-    seen as (select case when epoch = %(epoch)s then %(part)s else 0 end as part,
-        case when epoch = %(epoch)s then %(document)s else 0 end as document from this)
-    select 0, last_part, last_document, generation, epoch, made_for, null, null::bytea, null::bytea from this
-    union all select 1, id, day, null, path, kind, layer, null, null from anima.document
-        where [own] and id > (select document from seen)
-    union all select 2, id, document, null, null, null, null, packed, vectors from anima.part
-        where [own] and id > (select part from seen)
-    union all select 3, id, document, null, null, null, null, null, null from anima.part
-        where [own] and id <= (select part from seen)
-"""
-_PARTS = """
-    select d.path, p.id from anima.document d join anima.part p
-    on p.tenant = d.tenant and p.home = d.home and p.document = d.id
-    where [own d] and d.path = any(%(paths)s) order by p.id
-"""
-_SHOWN = """
-    select p.id, d.digest, p.said from anima.part p join anima.document d
-    on d.tenant = p.tenant and d.home = p.home and d.id = p.document
-    where [own p] and p.id = any(%(parts)s)
-"""
-_PUT_DOCUMENT = """
-    insert into anima.document values(%(tenant)s, %(home)s, %(id)s, %(path)s, %(digest)s, %(kind)s, %(layer)s, %(day)s)
-"""
-_PUT_PART = """
-    insert into anima.part values(%(tenant)s, %(home)s, %(id)s, %(document)s, %(packed)s, %(vectors)s, %(said)s)
-"""
+_SQL = read_statements("search", "rows")
 
 
 class RowTables:
@@ -56,37 +29,35 @@ class RowTables:
     @property
     def exists(self) -> bool:
         with _down():
-            return bool(self._rows.ask(_MADE))
+            return bool(self._rows.ask(_SQL["made"]))
 
     def begin(self, made_for: str, *, anew: bool = False) -> None:
         with _down():
-            held = self._rows.one(_MADE)
+            held = self._rows.one(_SQL["made"])
             if held is not None and held[1] == made_for and not anew:
                 return
             with self._rows.transaction():
-                sql = "insert into anima.made values(%(tenant)s, %(home)s, '', '', 0, 0, 0) on conflict do nothing"
-                self._rows.tell(sql)
-                found = self._rows.ask(f"{_MADE} for update")[0][1]
+                self._rows.tell(_SQL["begin"])
+                found = self._rows.ask(_SQL["made"] + " for update")[0][1]
                 if found == made_for and not anew:
                     return
                 if found and found != made_for:
                     self._notes.append("the index is being rebuilt for another model or cutting")
                 self._rows.tell("delete from anima.part where [own]")
                 self._rows.tell("delete from anima.document where [own]")
-                sql = "update anima.made set epoch = anima.moment(), made_for = %(of)s, generation = 0 where [own]"
-                self._rows.tell(sql, of=made_for)
+                self._rows.tell(_SQL["begin_again"], of=made_for)
 
     def known(self) -> dict[str, str]:
         with _down():
-            return dict(self._rows.ask("select path, digest from anima.document where [own] order by path"))
+            return dict(self._rows.ask(_SQL["known"]))
 
     def since(self, mark: Mark, made: Callable[..., Any] = PartRow) -> Changes:
         with _down():
-            now = self._rows.one(_MADE) if mark.epoch else None
+            now = self._rows.one(_SQL["made"]) if mark.epoch else None
             if now is not None and (now[0], now[2]) == (mark.epoch, mark.generation):
                 return Changes(mark=mark)
             seen = {"epoch": mark.epoch, "part": mark.part, "document": mark.document}
-            rows = self._rows.each(_SINCE, lambda row: (*row, row[0] == 2 and made(*row[1:3], *row[7:])), **seen)
+            rows = self._rows.each(_SQL["since"], lambda row: (*row, row[0] == 2 and made(*row[1:3], *row[7:])), **seen)
         if not rows:
             raise IndexDown("the tables were not begun")
         rows.sort(key=lambda row: row[:2])  # the server would sort all of them before it sent the first
@@ -100,11 +71,11 @@ class RowTables:
 
     def put(self, epoch: str, documents: Sequence[Writing]) -> list[str]:
         with _down(), self._rows.transaction():
-            made = self._rows.one(f"{_MADE} for update")
+            made = self._rows.one(_SQL["made"] + " for update")
             if made is None or made[0] != epoch:
                 return [one.row.path for one in documents]
             held: dict[str, list[int]] = {}
-            for path, part in self._rows.ask(_PARTS, paths=[one.row.path for one in documents]):
+            for path, part in self._rows.ask(_SQL["parts"], paths=[one.row.path for one in documents]):
                 held.setdefault(path, []).append(part)
             refused = [one.row.path for one in documents if held.get(one.row.path, []) != list(one.before)]
             self._put([one for one in documents if one.row.path not in refused], *made[3:])
@@ -112,45 +83,33 @@ class RowTables:
 
     def _put(self, documents: Sequence[Writing], part: int, document: int) -> None:
         rows, gone = self._rows, [key for one in documents for key in one.before[one.kept :]]
-        kept = [one for one in documents if one.kept]
+        kept, new = [one for one in documents if one.kept], [one for one in documents if not one.kept]
         paths = [one.row.path for one in kept]
-        sql = "select path, id from anima.document where [own] and path = any(%(paths)s)"
-        ids = dict(rows.ask(sql, paths=paths)) if paths else {}
-        rows.tell("delete from anima.part where [own] and id = any(%(gone)s)", gone=gone)
-        new = [one for one in documents if not one.kept]
-        sql = "delete from anima.document where [own] and path = any(%(paths)s)"
-        rows.tell(sql, paths=[one.row.path for one in new])
+        ids = dict(rows.ask(_SQL["ids"], paths=paths)) if paths else {}
+        rows.tell(_SQL["drop_parts"], gone=gone)
+        rows.tell(_SQL["drop_documents"], paths=[one.row.path for one in new])
         ids |= {one.row.path: number for number, one in enumerate(new, document + 1)}
-        sql = "update anima.document set digest = %(digest)s where [own] and path = %(path)s"
-        rows.tell_all(sql, [{"digest": one.digest, "path": one.row.path} for one in kept])
+        rows.tell_all(_SQL["digest"], [{"digest": one.digest, "path": one.row.path} for one in kept])
         put = [one.row._asdict() | {"id": ids[one.row.path], "digest": one.digest} for one in new]
-        rows.tell_all(_PUT_DOCUMENT, put)
+        rows.tell_all(_SQL["put_document"], put)
         parts = [(ids[one.row.path], each) for one in documents for each in one.parts]
         said = [each._asdict() | {"document": key, "said": each.said.encode()} for key, each in parts]
-        rows.tell_all(_PUT_PART, [row | {"id": number} for number, row in enumerate(said, part + 1)])
-        self._next(bool(parts or gone), parts=len(parts), documents=len(new))
-
-    def _next(self, is_other: bool, *, parts: int = 0, documents: int = 0) -> None:
-        sql = """
-            update anima.made set generation = generation + %(step)s, last_part = last_part + %(parts)s,
-            last_document = last_document + %(documents)s where [own]
-        """
-        self._rows.tell(sql, step=int(is_other), parts=parts, documents=documents)
+        rows.tell_all(_SQL["put_part"], [row | {"id": number} for number, row in enumerate(said, part + 1)])
+        rows.tell(_SQL["next"], step=int(bool(parts or gone)), parts=len(parts), documents=len(new))
 
     def drop(self, paths: Collection[str]) -> int:
         if not paths:
             return 0
         with _down(), self._rows.transaction():
-            self._rows.ask(f"{_MADE} for update")
-            sql = "delete from anima.document where [own] and path = any(%(paths)s) returning id"
-            gone = [row[0] for row in self._rows.ask(sql, paths=list(paths))]
-            self._rows.tell("delete from anima.part where [own] and document = any(%(gone)s)", gone=gone)
-            self._next(bool(gone))
+            self._rows.ask(_SQL["made"] + " for update")
+            gone = [row[0] for row in self._rows.ask(_SQL["drop"], paths=list(paths))]
+            self._rows.tell(_SQL["drop_parts_of"], gone=gone)
+            self._rows.tell(_SQL["next"], step=int(bool(gone)), parts=0, documents=0)
             return len(gone)
 
     def shown(self, parts: Collection[int]) -> dict[int, ShownPart]:
         with _down():
-            rows = self._rows.ask(_SHOWN, parts=list(parts)) if parts else []
+            rows = self._rows.ask(_SQL["shown"], parts=list(parts)) if parts else []
         return {row[0]: ShownPart(row[1], row[2].decode()) for row in rows}
 
     def notes(self) -> tuple[str, ...]:

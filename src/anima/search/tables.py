@@ -3,9 +3,8 @@
 Promise: an engine keeps rows and knows nothing of words, scopes or scores; the same rows in any engine give the same
 answers, which `anima.testing.tables.TablesContract` holds. A number of a part or a document is never used twice within an
 epoch; a document's path, kind, layer and day never change under one number. A SQLite file of ours is derived: on any
-doubt (damage, a link in its place, another schema) it is deleted and begun again, and said in the notes. Writers and
-checkpoints of all processes stand in one line behind a lock file (SQLite before 3.51.3 can lose a WAL that is reset
-under a reader). Not here: cutting, counting and vectors (`index`), arrays (`field`), other files' rows (`sessions.find`).
+doubt it is deleted and begun again, and said in the notes. Writers and checkpoints of all processes stand in one line behind
+a lock file. Not here: cutting, counting, vectors (`index`), arrays (`field`), other files' rows (`sessions.find`).
 """
 
 from __future__ import annotations
@@ -26,11 +25,13 @@ from urllib.parse import quote
 from anima.errors import HomeError
 from anima.model import Remark
 from anima.store.lock import flock
+from anima.text import read_statements
 
 T = TypeVar("T")
 FORMAT: Final = 4
 CHECKPOINT_BYTES: Final = 4 << 20
 IN_MEMORY: Final = ":memory:"  # a path at which nothing is kept
+_ENDINGS: Final = ("", "-wal", "-shm", "-journal")  # of the files of one database
 _PRAGMAS: Final = """
     busy_timeout=10000 trusted_schema=off cell_size_check=on synchronous=normal temp_store=memory cache_size=-65536
 """.split()
@@ -59,8 +60,7 @@ class DocumentRow(NamedTuple):
 
 
 class PartRow(NamedTuple, Generic[T]):
-    """Some dozens of units of a document as arrays are made of them. Opaque to an engine, but for `vectors`: whole
-    numbers of 16 bits, one vector a unit, or nothing."""
+    """Some dozens of units of a document, opaque to an engine. `vectors`: numbers of 16 bits, one vector a unit, or nothing."""
 
     id: int
     document: int
@@ -106,11 +106,8 @@ class Mark(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Changes:
-    """What changed since a mark. In another epoch than the mark's everything is new.
-
-    `alive` gives the document of every part there is, None when nothing changed; rows come by their numbers. `parts` are
-    what was made of each new one.
-    """
+    """What changed since a mark; in another epoch everything is new. `alive` gives the document of every part there is, None
+    when nothing changed; rows come by their numbers. `parts` are what was made of each new one."""
 
     mark: Mark
     alive: Mapping[int, int] | None = None
@@ -119,63 +116,44 @@ class Changes:
 
 
 class Tables(Protocol):
-    """An engine. Each method is one transaction and sees one generation. Raises IndexDown when nothing can be had.
-
-    What is damaged is begun again by the engine itself, empty, in a new epoch, and said in the notes.
-    """
+    """An engine. Each method is one transaction and sees one generation. Raises IndexDown when nothing can be had. What is
+    damaged is begun again by the engine itself, empty, in a new epoch, and said in the notes."""
 
     @property
     def exists(self) -> bool:
         """Whether anything was ever kept here. Asking makes nothing."""
-        ...
 
     def begin(self, made_for: str, *, anew: bool = False) -> None:
         """Says what rows are made for; called before anything else. Rows made for something else, and with `anew` all
         of them, are dropped without a trace, and a new epoch begins."""
-        ...
 
     def known(self) -> dict[str, str]:
         """The digest of every document, by path."""
-        ...
 
     def since(self, mark: Mark, made: Callable[..., Any] = PartRow) -> Changes:
         """What changed. `made` is given what a PartRow is made of, perhaps while the next are still on their way."""
-        ...
 
     def put(self, epoch: str, documents: Sequence[Writing]) -> list[str]:
-        """Writes documents, all in one transaction; the paths that were refused.
-
-        A document is refused when the epoch is another, or when its parts are no longer those it had `before`. One that
-        keeps no part gets a new number.
-        """
-        ...
+        """Writes documents, all in one transaction; the paths that were refused, because the epoch is another or their parts
+        are no longer those they had `before`. A document that keeps no part gets a new number."""
 
     def drop(self, paths: Collection[str]) -> int:
         """Takes documents out with all their rows; how many there were."""
-        ...
 
     def shown(self, parts: Collection[int]) -> dict[int, ShownPart]:
         """The texts of parts, by number; one that is gone is left out."""
-        ...
 
     def notes(self) -> tuple[str, ...]:
         """What a person should know, such as that rows were lost and are begun again. Each is said once."""
-        ...
 
     def close(self) -> None:
         """Lets go. Closing twice is fine; any method opens again."""
-        ...
-
-
-# -- SQLite files --------------------------------------------------------------------------------------------------------
 
 
 class SqliteFile:
-    """A derived database file. Safe to share by threads and processes.
-
-    `schema` are statements, the last of which puts the first row in, with `made_for`. With `wal` readers never wait; without,
-    what is deleted leaves no byte in the file. `again` is what the notes say when the file is begun again, with a place for why.
-    """
+    """A derived database file. Safe to share by threads and processes. `schema` are statements, the last of which puts the
+    first row in, with `made_for`. With `wal` readers never wait; without, what is deleted leaves no byte in the file. `again`
+    is what the notes say when the file is begun again, with a place for why."""
 
     def __init__(self, path: str, *, lock: str, schema: str, version: int, wal: bool, again: str) -> None:
         self._path, self._lock_path, self._version, self._wal, self._again = path, lock, version, wal, again
@@ -210,7 +188,7 @@ class SqliteFile:
         try:
             with self._mutex, self._alone():
                 self._shut()
-                for ending in ("", "-wal", "-shm", "-journal"):
+                for ending in _ENDINGS:
                     if os.path.lexists(self._path + ending):
                         os.unlink(self._path + ending)
                 self._opened()
@@ -335,9 +313,8 @@ class SqliteFile:
 
     def _make(self) -> None:
         """The file, ours alone. What is no file of its own that we may write (a link of either kind, a pipe) is not opened
-        but removed. A write that was cut short is doubt enough: a journal names a file to delete once it is played back.
-        """
-        for ending in ("", "-wal", "-shm", "-journal"):
+        but removed. A write that was cut short is doubt enough: a journal names a file to delete once it is played back."""
+        for ending in _ENDINGS:
             try:
                 found = Path(self._path + ending).lstat()
             except FileNotFoundError:
@@ -400,27 +377,7 @@ def _identity(path: str) -> tuple[int, int, int]:
 
 # -- the tables of the index -----------------------------------------------------------------------------------------------
 
-# Numbers of parts begin anywhere, so that who looked into a file that was begun again takes no part of the new one for theirs.
-_SCHEMA = """
-create table made(epoch text not null, made_for text not null, generation integer not null);
-create table document(
-    id integer primary key autoincrement, path text not null unique, digest text not null, kind text not null,
-    layer text not null, day integer not null);
-create table part(
-    id integer primary key autoincrement, document integer not null, sum integer not null, packed blob not null,
-    vectors blob not null, said_sum integer not null, said text not null);
-create index part_document on part(document);
-insert into sqlite_sequence values('part', abs(random()) % 274877906944);
-insert into made values(hex(randomblob(8)), :made_for, 0)
-"""
-_NEW_DOCUMENTS = "select id, path, kind, layer, day from document where id > ? order by id"
-_NEW_PARTS = "select id, document, packed, vectors, sum from part where id > ? order by id"
-_SHOWN = """
-    select document.digest, part.said, part.said_sum
-    from part join document on document.id = part.document where part.id = ?
-"""
-_PUT_PART = "insert into part(document, sum, packed, vectors, said_sum, said) values(?, ?, ?, ?, ?, ?)"
-_NEXT = "update made set generation = generation + 1"
+_SQL: Final = read_statements("search", "tables")
 
 
 class SqliteTables(SqliteFile):
@@ -428,7 +385,7 @@ class SqliteTables(SqliteFile):
 
     def __init__(self, path: str, *, lock: str) -> None:
         again = "the index was damaged ({}) and is begun again from the documents"
-        super().__init__(path, lock=lock, schema=_SCHEMA, version=FORMAT, wal=True, again=again)
+        super().__init__(path, lock=lock, schema=_SQL["schema"], version=FORMAT, wal=True, again=again)
 
     def begin(self, made_for: str, *, anew: bool = False) -> None:
         self._made_for = made_for
@@ -439,7 +396,7 @@ class SqliteTables(SqliteFile):
             self.begin_again()
 
     def known(self) -> dict[str, str]:
-        return self.run(lambda db: dict(db.execute("select path, digest from document order by path")))
+        return self.run(lambda db: dict(db.execute(_SQL["known"])))
 
     def since(self, mark: Mark, made: Callable[..., Any] = PartRow) -> Changes:
         def read(db: sqlite3.Connection) -> Changes:
@@ -447,8 +404,8 @@ class SqliteTables(SqliteFile):
             if (epoch, generation) == (mark.epoch, mark.generation):
                 return Changes(mark=mark)
             part, document = (mark.part, mark.document) if epoch == mark.epoch else (0, 0)
-            documents = [DocumentRow(*row) for row in db.execute(_NEW_DOCUMENTS, (document,))]
-            parts = [made(*_sound(row, 2)) for row in db.execute(_NEW_PARTS, (part,))]
+            documents = [DocumentRow(*row) for row in db.execute(_SQL["new_documents"], (document,))]
+            parts = [made(*_sound(row, 2)) for row in db.execute(_SQL["new_parts"], (part,))]
             alive = dict(db.execute("select id, document from part"))
             seen = max((part, *alive)), max((document, *(row.id for row in documents)))
             now = Mark(epoch, made_for, generation, *seen)
@@ -463,7 +420,7 @@ class SqliteTables(SqliteFile):
             refused = [one.row.path for one in documents if _parts_of(db, one.row.path) != list(one.before)]
             changed = [_replace(db, one) for one in documents if one.row.path not in refused]
             if any(changed):
-                db.execute(_NEXT)
+                db.execute(_SQL["next"])
             return refused
 
         return self.run(write, writing=True)
@@ -472,28 +429,27 @@ class SqliteTables(SqliteFile):
         def write(db: sqlite3.Connection) -> int:
             gone = sum(_erase(db, path) for path in paths)
             if gone:
-                db.execute(_NEXT)
+                db.execute(_SQL["next"])
             return gone
 
         return self.run(write, writing=True) if paths else 0
 
     def shown(self, parts: Collection[int]) -> dict[int, ShownPart]:
         def read(db: sqlite3.Connection) -> dict[int, ShownPart]:
-            rows = {key: db.execute(_SHOWN, (key,)).fetchone() for key in parts}
+            rows = {key: db.execute(_SQL["shown"], (key,)).fetchone() for key in parts}
             return {key: ShownPart(*_sound(row, 1)) for key, row in rows.items() if row is not None}
 
         return self.run(read)
 
     def _look(self, db: sqlite3.Connection) -> None:
-        for row in db.execute(_NEW_PARTS, (0,)):
+        for row in db.execute(_SQL["new_parts"], (0,)):
             _sound(row, 2)
         for (key,) in db.execute("select id from part").fetchall():
-            _sound(db.execute(_SHOWN, (key,)).fetchone(), 1)
+            _sound(db.execute(_SQL["shown"], (key,)).fetchone(), 1)
 
 
 def _parts_of(db: sqlite3.Connection, path: str) -> list[int]:
-    sql = "select id from part where document = (select id from document where path = ?) order by id"
-    return [row[0] for row in db.execute(sql, (path,))]
+    return [row[0] for row in db.execute(_SQL["parts_of"], (path,))]
 
 
 def _replace(db: sqlite3.Connection, one: Writing) -> bool:
@@ -503,11 +459,10 @@ def _replace(db: sqlite3.Connection, one: Writing) -> bool:
         db.executemany("delete from part where id = ?", ((key,) for key in one.before[one.kept :]))
     else:
         _erase(db, one.row.path)
-        sql = "insert into document(path, kind, layer, day, digest) values(?, ?, ?, ?, ?)"
-        db.execute(sql, (*one.row[1:], one.digest))
+        db.execute(_SQL["put_document"], (*one.row[1:], one.digest))
     key = db.execute("select id from document where path = ?", (one.row.path,)).fetchone()[0]
     rows = [(key, _sum(p.packed, p.vectors), p.packed, p.vectors, _sum(p.said), p.said) for p in one.parts]
-    db.executemany(_PUT_PART, rows)
+    db.executemany(_SQL["put_part"], rows)
     return bool(one.parts or one.kept < len(one.before))
 
 
@@ -542,6 +497,6 @@ class CheckedIndex:
             yield Remark(name="index-damaged", about=self._name, message=said)
 
     def mend(self, found: Remark) -> str:
-        for end in ("", "-wal", "-shm", "-journal"):
+        for end in _ENDINGS:
             self._remove(f"{self._name}{end}")
         return "deleted; it is made again when somebody searches"

@@ -307,6 +307,13 @@ def read_table(place: str, name: str) -> dict[str, Any]:
     return tomllib.loads(file.read_text(encoding="utf-8"))
 
 
+def read_statements(place: str, name: str) -> dict[str, str]:
+    """The texts of an SQL file in a place, each by the one word in the comment above it."""
+    file = Path(__file__).parents[1] / place / f"{name}.sql"
+    _, *found = re.split(r"^-- (\w+)\n", file.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    return {word: said.strip() for word, said in zip(found[::2], found[1::2], strict=True)}
+
+
 def one_line(pattern: str) -> str:
     """A pattern that a table has over several lines, without the breaks and the blanks after them."""
     return re.sub(r"\n\s*", "", pattern).strip()

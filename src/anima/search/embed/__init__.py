@@ -3,9 +3,8 @@ file, a sentence-transformers folder.
 
 Promise: an embedder is chosen by the configuration, else by the environment. The environment alone has keys, and one goes
 along only to the address it is for. Nothing is downloaded and no code of a model's folder is run. The static model's
-weights are mapped, so that a cold process pays little; a text's vector is the sum of its words', in linear time, and equal
-texts give equal vectors. Another model is looked for in the folder that was named, in an installed package that carries
-it, and in the hub's cache on disk, in this order, and loaded at the first text.
+weights are mapped, so that a cold process pays little; a text's vector is the sum of its words', in linear time. Another model
+is looked for in the folder that was named, in an installed package that carries it, and in the hub's cache on disk.
 Not here: how a model is asked, and servers (`client`); where vectors are kept.
 """
 
@@ -31,16 +30,8 @@ from numpy.typing import NDArray
 from anima.config import Config
 from anima.errors import BadConfig, MissingExtra, printable
 from anima.model import Embedder, Purpose
-from anima.search.embed.client import (
-    Client,
-    ClientLimits,
-    Clock,
-    Endpoint,
-    Failure,
-    Prefixes,
-    RemoteEmbedder,
-    prefixes_for,
-)
+from anima.search.embed.client import Client, ClientLimits, Clock, Endpoint, Failure, RemoteEmbedder, prefixes_for
+from anima.text import read_table
 
 PACKAGE: Final = "wordllama"
 WEIGHTS: Final = "weights/l2_supercat_256.safetensors"
@@ -64,13 +55,7 @@ class _Host(NamedTuple):
     model_variable: str = "EMBEDDING_MODEL"
 
 
-HOSTS: Final = {
-    "openai": _Host("OpenAI", "https://api.openai.com/v1", "OPENAI_API_KEY", "OPENAI_BASE_URL"),
-    "near": _Host("NEAR AI", "https://cloud-api.near.ai/v1", "NEAR_EMBEDDING_API_KEY"),
-    "ollama": _Host(
-        "Ollama", "http://localhost:11434", "", "OLLAMA_BASE_URL", "nomic-embed-text", "OLLAMA_EMBEDDING_MODEL"
-    ),
-}
+HOSTS: Final = {name: _Host(**row) for name, row in read_table("search/embed", "models")["hosts"].items()}
 
 
 def open_embedder(name: str) -> Embedder | None:
@@ -142,9 +127,6 @@ def _variable(env: Mapping[str, str], name: str) -> str:
     return env.get(name, "").strip()
 
 
-# -- the model that comes along ---------------------------------------------------------------------------------------------
-
-
 class StaticEmbedder:
     """The model of the package. Keeps the vectors of words it has met; may be used from several threads."""
 
@@ -156,7 +138,12 @@ class StaticEmbedder:
         if spec is None or not spec.submodule_search_locations:
             raise MissingExtra("static", "the embedder static")
         folder = spec.submodule_search_locations[0]
-        self._weights = _mapped(os.path.join(folder, WEIGHTS))
+        path = os.path.join(folder, WEIGHTS)
+        with open(path, "rb") as file:  # safetensors: eight bytes of length, a header in JSON, then the numbers, mapped
+            size = int.from_bytes(file.read(8), "little")
+            tensor = json.loads(file.read(size))["embedding.weight"]
+        kind, start = {"F16": "<f2", "F32": "<f4"}[tensor["dtype"]], 8 + size + tensor["data_offsets"][0]
+        self._weights = np.memmap(path, dtype=kind, mode="r", offset=start, shape=tuple(tensor["shape"]))
         self._vocabulary_path = os.path.join(folder, VOCABULARY)
         self._vector = lru_cache(WORDS_KEPT)(self._sum)
 
@@ -209,16 +196,6 @@ def _vocabulary(path: str) -> dict[str, int]:
     return found
 
 
-def _mapped(path: str) -> NDArray[Any]:
-    """The one tensor of a safetensors file, mapped: eight bytes of length, a header in JSON, then the numbers."""
-    with open(path, "rb") as file:
-        size = int.from_bytes(file.read(8), "little")
-        header = json.loads(file.read(size))
-    tensor = header["embedding.weight"]
-    kind, start = {"F16": "<f2", "F32": "<f4"}[tensor["dtype"]], 8 + size + tensor["data_offsets"][0]
-    return np.memmap(path, dtype=kind, mode="r", offset=start, shape=tuple(tensor["shape"]))
-
-
 # -- a model in a folder --------------------------------------------------------------------------------------------------
 
 DEFAULT_MODEL: Final = "all-MiniLM-L6-v2"
@@ -252,10 +229,14 @@ def local_embedder(model: str, *, runtime: str, clock: Clock, dice: random.Rando
         raise MissingExtra("sentence-transformers", "a sentence-transformers model")
     elif not any(_held(folder, "config.json", "modules.json", "tokenizer.json")):
         raise BadConfig("the model's folder holds no model we can run")
-    prefixes = _prompts(folder) or prefixes_for(model)
+    said, prefixes = _json(folder / "config_sentence_transformers.json", {}).get("prompts"), prefixes_for(model)
+    if isinstance(said, dict):
+        query, document = said.get("query", ""), said.get("document", said.get("passage", ""))
+        if query or document:
+            prefixes = prefixes._replace(document=str(document or ""), query=str(query or ""))
     plain = Path(model).name if Path(model).is_dir() else model
     load = (lambda: _Onnx(folder, str(weights))) if runtime == "onnx" else lambda: _sentence_transformer(folder)
-    return _Machine(load, f"local:{plain}@{_digest(weights, prefixes)}", prefixes, clock=clock, dice=dice)
+    return _Machine(load, f"local:{plain}@{_digest(weights, prefixes.document)}", prefixes, clock=clock, dice=dice)
 
 
 def find_model(model: str, *, cache: Path | None = None) -> Path | None:
@@ -290,9 +271,9 @@ def _held(folder: Path, *names: str) -> Iterator[Path]:
     return (folder / name for name in names if (folder / name).is_file())
 
 
-def _digest(weights: Path | None, prefixes: Prefixes) -> str:
+def _digest(weights: Path | None, prefix: str) -> str:
     """What tells two models of one name apart: samples of the weights, and what stands before a document."""
-    digest = hashlib.sha256(f"{prefixes.document}\0".encode())
+    digest = hashlib.sha256(f"{prefix}\0".encode())
     if weights is not None:
         size = weights.stat().st_size
         with weights.open("rb") as file:
@@ -301,14 +282,6 @@ def _digest(weights: Path | None, prefixes: Prefixes) -> str:
                 digest.update(file.read(_SAMPLE))
         digest.update(str(size).encode())
     return digest.hexdigest()[:8]
-
-
-def _prompts(folder: Path) -> Prefixes | None:
-    prompts = _json(folder / "config_sentence_transformers.json", {}).get("prompts")
-    if not isinstance(prompts, dict):
-        return None
-    query, document = prompts.get("query", ""), prompts.get("document", prompts.get("passage", ""))
-    return Prefixes(document=str(document or ""), query=str(query or "")) if query or document else None
 
 
 def _json(file: Path, empty: Any) -> Any:

@@ -21,12 +21,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from email.utils import parsedate_to_datetime
+from functools import cache
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
 from anima.errors import BadArguments, BadConfig, HomeError, MissingExtra
 from anima.model import Purpose
+from anima.text import read_table
 
 if TYPE_CHECKING:
     import httpx2
@@ -50,10 +52,8 @@ _LATE: Final = "it did not answer in time"
 
 
 class EmbedderDown(HomeError):
-    """No vectors this time. Search goes on with words and says `why`; `lasting` means that waiting will not help.
-
-    The message names the provider and a reason of ours: never a key, an address, or text that was to be embedded.
-    """
+    """No vectors this time. Search goes on with words and says `why`; `lasting` means that waiting will not help. The message
+    names the provider and a reason of ours: never a key, an address, or text that was to be embedded."""
 
     def __init__(self, provider: str, why: str, *, lasting: bool = False, hint: str | None = None) -> None:
         self.provider, self.why, self.lasting = provider, why, lasting
@@ -109,11 +109,9 @@ class ClientLimits:
 
 
 class Breaker:
-    """Opens after `failures` in a row; then lets one caller try per `rest` seconds, until one succeeds.
-
-    Safe to share by threads. A caller that was let in and never reports back costs one rest, no more, and a clock that
-    jumps back cannot keep a breaker open for longer than that.
-    """
+    """Opens after `failures` in a row; then lets one caller try per `rest` seconds, until one succeeds. Safe to share by
+    threads. A caller that was let in and never reports back costs one rest, no more, and a clock that jumps back cannot keep
+    a breaker open for longer than that."""
 
     def __init__(self, *, clock: Clock, failures: int, rest: float) -> None:
         self._clock, self._limit, self._rest = clock, failures, rest
@@ -151,31 +149,20 @@ class Prefixes(NamedTuple):
     query: str = ""
 
 
-# Well-known models, by a part of the name.
-_WANTED: Final = {
-    r"nomic-embed-text": Prefixes("search_document: ", "search_query: "),
-    r"embeddinggemma": Prefixes("title: none | text: ", "task: search result | query: "),
-    r"mxbai-embed-large|bge-(small|base|large)-en": Prefixes(
-        query="Represent this sentence for searching relevant passages: "
-    ),
-    r"multilingual-e5-(small|base|large)|e5-(small|base|large)-v2": Prefixes("passage: ", "query: "),
-}
-
-
+@cache
 def prefixes_for(model: str) -> Prefixes:
     """The prefixes a well-known model was trained with; none for a model we do not know."""
     name = model.casefold()
     if "instruct" in name:  # these take a task description instead, which only their user can write
         return Prefixes()
-    return next((prefixes for part, prefixes in _WANTED.items() if re.search(part, name)), Prefixes())
+    known = read_table("search/embed", "models")["prefixes"].items()
+    return next((Prefixes(**row) for part, row in known if re.search(part, name)), Prefixes())
 
 
 class Client(ABC):
     """Asks a source, which each kind of client is in its own way. A client lives as long as its home, may be used from
-    several threads, and is closed with it. Making one connects to nothing and loads nothing.
-
-    `name` changes whenever a document's vector would; `provider` and `hint` are for messages.
-    """
+    several threads, and is closed with it. Making one connects to nothing and loads nothing. `name` changes whenever a
+    document's vector would; `provider` and `hint` are for messages."""
 
     provider: str
     hint: str
@@ -207,12 +194,10 @@ class Client(ABC):
         """Lets connections and models go. Closing twice is fine; embedding again takes them up again."""
 
     def embed(self, texts: Sequence[str], *, kind: Purpose) -> Matrix:
-        """One row of length one a text, in order. Raises EmbedderDown when there are none, for whatever reason.
-
-        All or nothing: a failure in the middle raises. A query waits little and is repeated once. What a server calls
-        too much is halved: first the batch, then the text. The first text that is refused even when it is short ends
-        it, so a server that refuses everything is asked a dozen times and no more.
-        """
+        """One row of length one a text, in order. Raises EmbedderDown when there are none, for whatever reason: all or
+        nothing. A query waits little and is repeated once. What a server calls too much is halved: first the batch, then the
+        text. The first text that is refused even when it is short ends it, so a server that refuses everything is asked a
+        dozen times and no more."""
         import numpy as np
 
         if isinstance(texts, str) or kind not in ("document", "query"):
@@ -304,10 +289,8 @@ class Client(ABC):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """Where vectors come from. Checks itself; the key is in no repr.
-
-    `url` is the base that ends in `/v1`, or the full `/embeddings` address.
-    """
+    """Where vectors come from: `url` is the base that ends in `/v1`, or the full `/embeddings` address. Checks itself; the key
+    is in no repr."""
 
     provider: str = "openai"
     url: str
