@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from anima import Home, Scope
-from anima.dream.pages import Reflection
+from anima.dream.sweep import Reflection
 
 RETAIN = "# Log\n\n## Retain\n\n"
 

@@ -69,10 +69,6 @@ class Tally:
         self.last = max(self.last, other.last)
 
     @property
-    def strong_days(self) -> set[str]:
-        return {day for day, _ in self.strong}
-
-    @property
     def strong_questions(self) -> set[str]:
         return {question for _, question in self.strong}
 
@@ -392,15 +388,6 @@ class Theme:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Truth:
-    """What seems to be so, and is not promoted yet."""
-
-    fact: str
-    confidence: float
-    note: LogNote
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class SweepPlan:
     """What one sweep would do."""
 
@@ -414,14 +401,10 @@ class SweepPlan:
     wishes: tuple[Retirement, ...] = ()  # changes of the owner's own lines, for the owner to decide
     considered: tuple[Candidate, ...] = ()
     themes: tuple[Theme, ...] = ()
-    truths: tuple[Truth, ...] = ()
+    truths: tuple[tuple[LogNote, float], ...] = ()  # what seems to be so and is not kept yet, and how sure that is
     recalls: int = 0
     memory: str | None = None  # the new text; None: unchanged
     diary: str = ""
-
-    @property
-    def changes_memory(self) -> bool:
-        return self.memory is not None
 
     @property
     def past(self) -> str:

@@ -1,16 +1,9 @@
 """The pages that nights write: MEMORY.md's dreamed sections, what is past, what was moved out, the diary, and the bank.
 
-Promise: the same plan gives the same words. Of MEMORY.md only machine-written lines that are named go, each exact to the
-byte, and a dreamed heading that stands over nothing; every other byte stays. The diary says what was considered, kept, let
-go and refused, and why; it quotes only lines that are trusted and that the scan sees nothing in. A sweep in which nothing
-was asked for and nothing changed has no entry.
-
-The bank keeps typed memory pages from the `## Retain` sections of daily logs. A bullet there is `W` (the world), `B` (an
-experience), `O(c=0.8)` (an opinion and how sure) or `S` (an observation), then the statement; `@Ana` and `[[Casa Azul]]` in
-it name entities. A page's managed block, between two comment marks, is made anew from what is retained today; every byte
-outside it stays, and pages that are right already are left alone. A statement is used only when every line of it may be
-built on: written by the owner or from a clean session of the owner's, reviewed when it came from outside, and without a
-secret or a danger in it. Not here: which lines (plan), writing (sweep), reading pages of the bank (text.pages).
+Promise: the same plan gives the same words. Of MEMORY.md only machine-written lines that are named go, and a dreamed heading
+that stands over nothing; every other byte stays. The diary quotes only lines that are trusted and that the scan sees nothing
+in. The bank is made anew from the `## Retain` sections of logs (docs/dreaming.md): of a page only the block between two
+comment marks. Not here: which lines (plan), whether a statement may be built on (sweep), reading the bank (text.pages).
 """
 
 from __future__ import annotations
@@ -20,15 +13,10 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
-from typing import Any
 
-from anima.dream.material import Candidate, LogNote, Material, Promotion, SweepPlan, Theme, Truth, why_junk
-from anima.errors import Damaged, HomeError
-from anima.gate.scan import scan_text
-from anima.layout import Policy
-from anima.memory.write import becoming
-from anima.model import Actor, Change, DocPath, Document, Origin, Scope, Severity
-from anima.site import Site
+from anima.dream.material import Candidate, Held, LogNote, Material, Promotion, SweepPlan, Theme, why_junk
+from anima.ledger import Key
+from anima.model import DocPath
 from anima.text import bullet_text, read_table, stem, tags
 from anima.text.markdown import (
     bullet_of,
@@ -48,12 +36,12 @@ from anima.text.reading import NEGATIONS
 _SAID = read_table("dream", "sentences")
 OPENING, PAST, MOVED = (_SAID["opening"][name] for name in ("diary", "past", "moved"))
 LONGEST = 160  # characters of a line that is quoted
-BY_DREAMS: dict[str, Any] = {"actor": Actor.DREAMER, "origin": Origin.DERIVED}  # whose the changes are
+Place = tuple[str, str]  # a path, and the digest of a line in it, or the line itself
 _QUIET, _KEPT, _REFUSED = _SAID["quiet"], _SAID["kept"], _SAID["refused"]
 LIGHT, REM = timedelta(days=2), timedelta(days=7)
-STRENGTH, CONFIDENCE = 0.75, 0.45
 MOST_THEMES, MOST_TRUTHS = 3, 3
-FEWEST = 3  # lines a theme needs
+FEWEST, STRENGTH = 3, 0.375  # what a theme needs: lines, and a share of the week's
+CONFIDENCE = 0.45  # that something needs to be told as perhaps so
 HEADING = re.compile(r"## Dreamed (?:until )?(\d{4}-\d\d-\d\d)(?: \d\d:\d\d)? UTC\s*\Z")
 _SINCE = re.compile(r"\s*\(since (\d{4}-\d\d-\d\d)\)\s*\Z")
 _TIME = re.compile(r"\A(?:\[\d{1,2}:\d{2}(?::\d{2})?\]|\d{1,2}:\d{2}(?::\d{2})?\s+[-–—|])\s*")
@@ -203,14 +191,11 @@ def subject(made: SweepPlan) -> str:
 def with_diary(
     made: SweepPlan, *, doubt: Callable[[LogNote], str | None], prose: str = "", remark: str = ""
 ) -> SweepPlan:
-    """The plan with its themes, its truths and its diary entry.
-
-    `prose` opens the entry, in a model's words; `remark` says what became of asking one.
-    """
+    """The plan with its diary entry. `prose` opens it, in a model's words; `remark` says what became of asking one."""
     week = [c for c in made.considered if made.today - c.evidence.last <= REM and why_junk(c.note.text) is None]
-    truths = tuple(truth for truth in _truths_of(week) if doubt(truth.note) is None)
+    truths = tuple((note, sure) for note, sure in _truths_of(week) if doubt(note) is None)
     made = replace(made, themes=_themes_of(week), truths=truths)
-    if not made.recalls and not made.changes_memory:
+    if not made.recalls and made.memory is None:
         return made
     opening, ending = [prose, ""] if prose else [], [remark] if remark else []
     lines = [f"## {made.now:%Y-%m-%d %H:%M} UTC", "", *opening, *_entry(made), *ending, ""]
@@ -223,8 +208,8 @@ def _entry(made: SweepPlan) -> Iterator[str]:
     yield f"Light sleep: {searches} since last night, {lines} came back to me."
     if made.themes:
         yield f"REM sleep: the week circled around {_listed([f'*{theme.tag}*' for theme in made.themes])}."
-    for truth in made.truths:
-        yield f"- It may be so: “{_short(truth.fact)}” ({truth.confidence:.0%} sure; it needs to be asked for again)."
+    for note, sure in made.truths:
+        yield f"- It may be so: “{_short(note.fact)}” ({sure:.0%} sure; it needs to be asked for again)."
     if not (made.promotions or made.retirements or made.moves or made.wishes):
         yield f"Deep sleep: {_QUIET[made.now.toordinal() % len(_QUIET)]}"
     if made.promotions:
@@ -263,20 +248,55 @@ def _listed(parts: list[str]) -> str:
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 
+# -- what came of which line ------------------------------------------------------------------------------------------
+
+
+def traces(made: SweepPlan, *, key: Key, memory: str, prose: str = "") -> list[list[str]]:
+    """The rows of a mark: path, digest of a line there, digest of a line this sweep writes. `memory` is MEMORY.md's path."""
+    diary = [line for line in made.diary.split("\n") if line.strip()]
+    spoken = [line for line in prose.split("\n") if line.strip()]
+    rows: dict[tuple[str, str, str], None] = {}
+    for sources, fact, new in _told(made, memory):
+        quote = f"“{fact[: LONGEST - 1].rstrip()}"
+        lines = [new, *(line for line in diary if quote in line), *spoken]
+        for path, raw in sources:
+            rows |= {(path, key.line(raw), key.line(line)): None for line in lines}
+    return [[*row] for row in rows if row[1] and row[2]]
+
+
+def _told(made: SweepPlan, memory: str) -> Iterator[tuple[list[Place], str, str]]:
+    """The lines that something comes from, the fact it states, and its new line; "" where only the diary tells of it."""
+
+    def places(held: Iterable[Held], *notes: LogNote) -> list[Place]:
+        return [*((memory, one.raw) for one in held), *((note.path, raw) for note in notes for raw in note.raws)]
+
+    for p in made.promotions:
+        yield places(p.held, p.candidate.note, *(c.note for c in p.also)), p.fact, p.line
+    for rewording in made.reworded:
+        yield places(rewording.held), rewording.fact, rewording.line
+    for gone in made.retirements:
+        yield places([gone.held], gone.by), gone.held.fact, gone.line
+    for held in made.moves:
+        yield places([held]), held.fact, made.moved_line(held)
+    for wish in made.wishes:
+        yield places([wish.held]), wish.held.fact, ""
+    for note, _ in made.truths:
+        yield places([], note), note.fact, ""
+
+
 # -- what the week was about ------------------------------------------------------------------------------------------
 
 
 def _themes_of(week: Sequence[Candidate]) -> tuple[Theme, ...]:
     """Tags that run through many of the week's lines."""
-    chosen = [candidate for candidate in week if candidate.lasting >= POSSIBLE]
-    counts = Counter(tag for candidate in chosen for tag in tags(candidate.note.text)).most_common(8)
+    chosen = [tags(candidate.note.text) for candidate in week if candidate.lasting >= POSSIBLE]
+    counts = Counter(tag for each in chosen for tag in each).most_common(8)
     found = (Theme(tag=tag, strength=round(min(1.0, 2 * n / len(chosen)), 2), lines=n) for tag, n in counts)
-    strong = [theme for theme in found if theme.lines >= FEWEST and theme.strength >= STRENGTH / 2]
-    return tuple(strong[:MOST_THEMES])
+    return tuple(theme for theme in found if theme.lines >= FEWEST and theme.strength >= STRENGTH)[:MOST_THEMES]
 
 
-def _truths_of(week: Sequence[Candidate]) -> list[Truth]:
-    """What seems to be so and is not kept yet, because it was asked for too seldom."""
+def _truths_of(week: Sequence[Candidate]) -> list[tuple[LogNote, float]]:
+    """What seems to be so and is not kept yet, because it was asked for too seldom; and how sure that is."""
     found = []
     for candidate in week:
         e, refusal = candidate.evidence, candidate.refusal
@@ -284,9 +304,8 @@ def _truths_of(week: Sequence[Candidate]) -> list[Truth]:
         often, spread = 0.25 * min(1, e.recalls / 3), 0.2 * min(1, e.days / 3)
         confidence = 0.45 * e.relevance + often + spread + 0.1 * min(1, e.tags / 6)
         if waits and e.recalls and candidate.lasting >= POSSIBLE and confidence >= CONFIDENCE:
-            note = candidate.note
-            found.append(Truth(fact=note.fact, confidence=round(confidence, 2), note=note))
-    return sorted(found, key=lambda truth: -truth.confidence)[:MOST_TRUTHS]
+            found.append((candidate.note, round(confidence, 2)))
+    return sorted(found, key=lambda each: -each[1])[:MOST_TRUTHS]
 
 
 # -- the bank: what is retained ------------------------------------------------------------------------------------------
@@ -528,67 +547,3 @@ def _safe(text: str) -> str:
 
 def _when(one: Retained) -> tuple[date, str, int]:
     return one.day or date.min, one.path, one.line
-
-
-# -- of one home ---------------------------------------------------------------------------------------------------------
-
-
-class Reflection:
-    """The bank of one home. Of the logs only those are cut and scanned again that changed since the last look."""
-
-    def __init__(self, site: Site) -> None:
-        self._site = site
-        self._logs: dict[str, tuple[str, list[Retained]]] = {}  # by path: a log's digest, and what it retains
-
-    def changes(self) -> list[Change]:
-        """The changes that bring the bank pages in step with the logs, archived ones among them; none when they are."""
-        documents, layout = self._site.store.documents, self._site.layout
-        statements: list[Retained] = []
-        for log in readable(self._site, layout.daily):
-            known = self._logs.get(log.path.text)
-            if known is None or known[0] != log.digest:
-                known = self._logs[log.path.text] = log.digest, self._retained(log)
-            statements += known[1]
-        pages = {page.path.text: page.text for page in readable(self._site, BANK)}
-        if not statements and not pages:
-            return []
-        return [
-            becoming(path, pages.get(name), text, **BY_DREAMS, reason="reflection")
-            for name, text in reflect(statements, pages, trusted=self._may_be_built_on).items()
-            # One that cannot be read stays as it is, and some dialects have no such pages.
-            if layout.row_of(path := DocPath.parse(name)).policy is Policy.MEMORY
-            and (name in pages or documents.actual(path) is None)
-        ]
-
-    def _retained(self, log: Document) -> list[Retained]:
-        """What one log retains. Statements with a finding are left out."""
-        if "retain" not in log.text.casefold() or (day := self._site.layout.date_of(log.path)) is None:
-            return []
-        return [
-            one
-            for one in retained(log.text, path=log.path.text, day=day)
-            if not any(
-                f.severity >= Severity.DANGER or f.kind.startswith("secret") for f in scan_text("".join(one.raws))
-            )
-        ]
-
-    def _may_be_built_on(self, one: Retained) -> bool:
-        sources = (self._site.store.provenance.source(DocPath.parse(one.path), line) for line in one.raws)
-        return all(one.trusted and (one.scope in (None, Scope.MAIN) or one.approver) for one in sources)
-
-
-def readable(site: Site, folder: str) -> Iterator[Document]:
-    """Every document beneath a folder that is text.
-
-    A disk that fails for a moment raises Damaged: without this document a page would be another page.
-    """
-    documents = site.store.documents
-    for entry in documents.list_all(folder) if documents.actual(DocPath.parse(folder)) else ():
-        path = DocPath.parse(entry.path)
-        if path.is_markdown:
-            try:
-                yield documents.read(path)
-            except Damaged:
-                raise
-            except HomeError:
-                continue  # doctor says more; one file that is no text keeps no other from being read

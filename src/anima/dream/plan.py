@@ -154,11 +154,8 @@ class _Night:
         return best
 
     def _replaces(self, old: Sentence, group: _Group, since: date, tally: Tally | None) -> bool:
-        new, mine, crowded = (
-            sentence(group.newest.text),
-            self.groups.get(old.frame),
-            self._crowded(old, group.first.day),
-        )
+        new, mine = sentence(group.newest.text), self.groups.get(old.frame)
+        crowded = self._crowded(old, group.first.day)
         if new is old or relation(old, new, together=True, crowded=crowded) is not Relation.REPLACES:
             return False  # not even if the same questions had found both
         if relation(old, new, crowded=crowded) is not Relation.REPLACES and not self._together(tally, group.tally):
@@ -270,7 +267,7 @@ class _Night:
         return Evidence(
             recalls=len(tally.strong) if strong else tally.hits,
             questions=len(tally.strong_questions if strong else tally.questions),
-            days=len(tally.strong_days if strong else tally.days),
+            days=len({day for day, _ in tally.strong} if strong else tally.days),
             relevance=total / hits,
             first=first,
             last=last,

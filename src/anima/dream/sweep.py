@@ -1,11 +1,10 @@
 """Sweeps: dreaming done, from the ledger and the logs to one revision.
 
 Promise: gather, plan, write by the one road as the dreamer, all in one batch, and the mark last: a crash before the mark
-repeats the sweep and changes nothing twice. One sweep at a time across processes, by a lease that dies with its holder;
-the mark it began with, and the memory it was planned on, are compared again under the home lock, so that a sweep that
-lost the lease or was overtaken by the owner cannot write. While a model is asked nothing but the lease is held. Nothing
-new since the mark: nothing is written. Every line that a sweep writes is named with every line it was made of, by digest
-alone. Not here: what is promoted (plan, consult), the words of pages (pages).
+repeats the sweep and changes nothing twice. One sweep at a time across processes, by a lease; the mark it began with, and
+the memory it was planned on, are compared again under the home lock. While a model is asked nothing but the lease is held.
+Every line that a sweep writes is named with every line it was made of, by digest alone.
+Not here: what is promoted (plan, consult), the words of pages (pages).
 """
 
 from __future__ import annotations
@@ -14,9 +13,9 @@ import json
 import threading
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, date, datetime, tzinfo
+from datetime import UTC, date, datetime
 from typing import Any
 
 from anima.dream import Due, consult, due, following, pages
@@ -32,21 +31,26 @@ from anima.dream.material import (
     Tallies,
     preset_of,
 )
-from anima.dream.pages import Item, Reflection
+from anima.dream.pages import Item, Place, Retained, reflect, retained
 from anima.dream.plan import key_of, plan_sweep
 from anima.errors import Damaged, HomeBusy, HomeError, StaleWrite
-from anima.ledger import Key, Record
+from anima.gate.rules import is_danger, is_secret
+from anima.gate.scan import scan_text
+from anima.layout import Policy
+from anima.ledger import Record
 from anima.memory.write import Writer, becoming
-from anima.model import UNTRUSTED, Actor, Change, Complete, DocPath, Kind, Nights, Origin, Receipt, Scope
+from anima.model import UNTRUSTED, Actor, Change, Complete, DocPath, Document, Kind, Nights, Origin, Receipt, Scope
 from anima.site import Site
 from anima.text.diff import diff_of
 from anima.text.markdown import lines_of
+from anima.text.pages import BANK
 
 LEASE = "dreaming"
 CONSOLIDATION = ".consolidation_state"
 OWNERS_LINE = "owners-line"
 WHY_ASKED = "a newer note says otherwise, but the line is your own; dreaming does not touch it"
 OVERTAKEN = 5  # how often a sweep is planned anew because somebody wrote in between
+BY_DREAMS: dict[str, Any] = {"actor": Actor.DREAMER, "origin": Origin.DERIVED}  # whose the changes are
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +66,6 @@ class Sweep:
     said: str = ""
 
 
-Place = tuple[str, str]  # a path, and the digest of a line in it, or the line itself
 Cut = list[tuple[Item, tuple[str, ...]]]  # the notes of a daily log, with the digests of their lines
 
 
@@ -107,9 +110,8 @@ class _Draft:
     @property
     def lines(self) -> object:
         """What must be the same for a model's answer to still be about it."""
-        notes = [
-            (p.fact, p.candidate.since, p.candidate.note.path, p.candidate.note.raws) for p in self.plan.promotions
-        ]
+        kept = [(p.fact, p.candidate) for p in self.plan.promotions]
+        notes = [(fact, chosen.since, chosen.note.path, chosen.note.raws) for fact, chosen in kept]
         return self.before, notes, [r.held.raw for r in self.plan.retirements], [held.raw for held in self.plan.moves]
 
 
@@ -118,9 +120,8 @@ class Dreams:
 
     budget, opening = BUDGET, pages.OPENING  # characters of MEMORY.md; how a diary begins
 
-    def __init__(self, site: Site, writer: Callable[[], Writer], *, zone: Callable[[], tzinfo | None]) -> None:
-        self._site, self._store, self._layout = site, site.store, site.layout
-        self._writer, self._zone = writer, zone
+    def __init__(self, site: Site, writer: Callable[[], Writer]) -> None:
+        self._site, self._store, self._layout, self._writer = site, site.store, site.layout, writer
         self._memory = DocPath.parse(site.layout.curated)
         self._tallies, self._marks, self._logs = Tallies(self._memory.text), _Marks(), dict[str, tuple[str, Cut]]()
         self._recalls: list[int] = []  # the numbers of their records
@@ -130,22 +131,27 @@ class Dreams:
         self._tried: datetime | None = None
         self.patience = consult.TIMEOUT  # seconds for one answer of a model
 
-    def sweep(self, *, preset: str | None = None, since: date | None = None, complete: Complete | None = None) -> Sweep:
-        """One sweep now. `complete` is a model, which is asked once more when its answer cannot stand."""
+    def sweep(
+        self,
+        *,
+        preset: str | None = None,
+        since: date | None = None,
+        complete: Complete | None = None,
+        dry_run: bool = False,
+    ) -> Sweep:
+        """One sweep now; with `dry_run` what it would do, with no lease and nothing written. `complete` is a model, which is
+        asked once more when its answer cannot stand."""
         rules = self.rules(preset)
+        if dry_run:
+            draft = self._advised(self._drafted(rules, since), since, complete)
+            diff = self._diff([*self._changes(draft), *self._bank.changes()])
+            return Sweep(status="dry-run", plan=draft.made, diff=diff)
         try:
             with self._store.lease(LEASE, patience=0):
                 self._tried = self._site.clock()
                 return self._swept(rules, since, complete)
         except HomeBusy as busy:
             return Sweep(status="busy", said=f"another sweep is under way ({busy.holder}); nothing was written")
-
-    def tonight(
-        self, *, preset: str | None = None, since: date | None = None, complete: Complete | None = None
-    ) -> Sweep:
-        """What a sweep would do now. Takes no lease and writes nothing."""
-        draft = self._advised(self._drafted(self.rules(preset), since), since, complete)
-        return Sweep(status="dry-run", plan=draft.made, diff=self._diff([*self._changes(draft), *self._bank.changes()]))
 
     def rules(self, preset: str | None = None) -> Preset:
         return preset_of(preset or self._site.config.dream.preset)
@@ -160,11 +166,11 @@ class Dreams:
     def due(self) -> Due | None:
         """The sweep whose hour has come (`dream.at`, in the user's timezone), or None. Missed ones count as one."""
         tried = max(filter(None, (self.last, self._tried)), default=None) if self._store.begun else None
-        return due(self._site.config.dream.at, str(self._zone() or "UTC"), tried, self._site.clock())
+        return due(self._site.config.dream.at, str(self._site.zone() or "UTC"), tried, self._site.clock())
 
     def coming(self) -> datetime:
         """When the next sweep will be due, in UTC."""
-        return following(self._site.config.dream.at, str(self._zone() or "UTC"), self._site.clock())
+        return following(self._site.config.dream.at, str(self._site.zone() or "UTC"), self._site.clock())
 
     def diary(self) -> str:
         """What is told of all sweeps, newest last; "" before the first."""
@@ -237,7 +243,7 @@ class Dreams:
                     if str(record.fields.get("day", "")) >= since.isoformat():
                         tallies.fold(record)
             before, clock = self._site.text_of(self._memory), self._site.clock()
-            now, today = moment or (clock.astimezone(UTC), clock.astimezone(self._zone()).date())
+            now, today = moment or (clock.astimezone(UTC), clock.astimezone(self._site.zone()).date())
             notes, known = tuple(self._notes(tallies)), self._marks.promoted
             keys = {key_of(note.text) for note in notes if note.tally} if known else ()
             material = Material(
@@ -295,12 +301,8 @@ class Dreams:
                 yield LogNote(path=path, line=item.line, raws=item.raws, text=item.text, day=day, tally=tally)
 
     def _log(self, path: str) -> Cut:
-        try:
-            document = self._store.documents.read(DocPath.parse(path))
-        except Damaged:
-            raise  # a disk that fails for a moment: a sweep without this log would be another sweep
-        except HomeError:
-            return []  # a log that is no text has no notes; doctor says more
+        if (document := _legible(self._site, DocPath.parse(path))) is None:
+            return []
         if self._logs.get(path, ("", []))[0] != document.digest:
             line = self._store.key.line
             cut = [(item, tuple(map(line, item.raws))) for item in pages.items(document.text)]
@@ -415,7 +417,7 @@ class Dreams:
         for note in (c.note for p in made.promotions for c in (p.candidate, *p.also)):
             for source in (self._store.provenance.source(DocPath.parse(note.path), raw) for raw in note.raws):
                 taint |= ({source.origin} | source.taint) & UNTRUSTED if not source.trusted else set()
-        by = {**pages.BY_DREAMS, "taint": frozenset(taint), "reason": pages.subject(made)}
+        by = {**BY_DREAMS, "taint": frozenset(taint), "reason": pages.subject(made)}
         page = becoming(self._memory, draft.before, made.memory or "", **by)
         added = (
             (DocPath.parse(f"{topics}/past.md"), made.past, pages.PAST),
@@ -442,7 +444,7 @@ class Dreams:
             "through": draft.through,
             "preset": made.rules.name,
             "promoted": [*dict.fromkeys(key.of(key_of(text)) for text in told)],
-            "from": traces(made, key=key, memory=self._memory.text, prose=draft.prose),
+            "from": pages.traces(made, key=key, memory=self._memory.text, prose=draft.prose),
             "reworded": [key.line(line) for line in (*anew, *(one.line for one in made.reworded))],
             "let_go": [key.of(key_of(held.fact)) for held in (*(r.held for r in made.retirements), *made.moves)],
             "figures": figures,
@@ -501,49 +503,71 @@ class Dreams:
             return None
         lines[place] = f"- {wish.by.fact} (since {wish.until})" + lines[place][len(wish.held.raw) :]
         why = "a newer note says otherwise"
-        change = becoming(self._memory, text, "".join(lines), **pages.BY_DREAMS, reason=why)
+        change = becoming(self._memory, text, "".join(lines), **BY_DREAMS, reason=why)
         return self._writer().propose([change], rule=OWNERS_LINE, reason=WHY_ASKED)[0].proposal
 
 
 def unsafe(text: str) -> str | None:
     """What the scan has against a line, or None. Anything it sees is enough: memory goes into every prompt."""
-    from anima.gate.scan import scan_text
-
     found = scan_text(text)
     return f"the scan found {found[0].kind.partition(':')[0]} in it" if found else None
 
 
-# -- what came of which line ------------------------------------------------------------------------------------------
+# -- the bank -------------------------------------------------------------------------------------------------------------
 
 
-def traces(made: SweepPlan, *, key: Key, memory: str, prose: str = "") -> list[list[str]]:
-    """The rows of a mark: path, digest of a line there, digest of a line this sweep writes. `memory` is MEMORY.md's path."""
-    diary = [line for line in made.diary.split("\n") if line.strip()]
-    spoken = [line for line in prose.split("\n") if line.strip()]
-    rows: dict[tuple[str, str, str], None] = {}
-    for sources, fact, new in _written(made, memory):
-        quote = f"“{fact[: pages.LONGEST - 1].rstrip()}"
-        lines = [new, *(line for line in diary if quote in line), *spoken]
-        for path, raw in sources:
-            rows |= {(path, key.line(raw), key.line(line)): None for line in lines}
-    return [[*row] for row in rows if row[1] and row[2]]
+class Reflection:
+    """The bank of one home. Of the logs only those are cut and scanned again that changed since the last look."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._logs: dict[str, tuple[str, list[Retained]]] = {}  # by path: a log's digest, and what it retains
+
+    def changes(self) -> list[Change]:
+        """The changes that bring the bank pages in step with the logs, archived ones among them; none when they are."""
+        documents, layout = self._site.store.documents, self._site.layout
+        statements: list[Retained] = []
+        for log in self._beneath(layout.daily):
+            known = self._logs.get(log.path.text)
+            if known is None or known[0] != log.digest:
+                known = self._logs[log.path.text] = log.digest, self._retained(log)
+            statements += known[1]
+        standing = {page.path.text: page.text for page in self._beneath(BANK)}
+        if not statements and not standing:
+            return []
+        return [
+            becoming(path, standing.get(name), text, **BY_DREAMS, reason="reflection")
+            for name, text in reflect(statements, standing, trusted=self._may_be_built_on).items()
+            # One that cannot be read stays as it is, and some dialects have no such pages.
+            if layout.row_of(path := DocPath.parse(name)).policy is Policy.MEMORY
+            and (name in standing or documents.actual(path) is None)
+        ]
+
+    def _beneath(self, folder: str) -> Iterator[Document]:
+        documents = self._site.store.documents
+        for entry in documents.list_all(folder) if documents.actual(DocPath.parse(folder)) else ():
+            path = DocPath.parse(entry.path)
+            if path.is_markdown and (found := _legible(self._site, path)):
+                yield found
+
+    def _retained(self, log: Document) -> list[Retained]:
+        """What one log retains. Statements with a secret or a danger in them are left out."""
+        if "retain" not in log.text.casefold() or (day := self._site.layout.date_of(log.path)) is None:
+            return []
+        said = retained(log.text, path=log.path.text, day=day)
+        return [one for one in said if not any(is_danger(f) or is_secret(f) for f in scan_text("".join(one.raws)))]
+
+    def _may_be_built_on(self, one: Retained) -> bool:
+        sources = (self._site.store.provenance.source(DocPath.parse(one.path), line) for line in one.raws)
+        return all(one.trusted and (one.scope in (None, Scope.MAIN) or one.approver) for one in sources)
 
 
-def _written(made: SweepPlan, memory: str) -> Iterator[tuple[list[Place], str, str]]:
-    """The lines that something comes from, the fact it states, and its new line; "" where only the diary tells of it."""
-
-    def places(held: Iterable[Held], *notes: LogNote) -> list[Place]:
-        return [*((memory, one.raw) for one in held), *((note.path, raw) for note in notes for raw in note.raws)]
-
-    for p in made.promotions:
-        yield places(p.held, p.candidate.note, *(c.note for c in p.also)), p.fact, p.line
-    for rewording in made.reworded:
-        yield places(rewording.held), rewording.fact, rewording.line
-    for gone in made.retirements:
-        yield places([gone.held], gone.by), gone.held.fact, gone.line
-    for held in made.moves:
-        yield places([held]), held.fact, made.moved_line(held)
-    for wish in made.wishes:
-        yield places([wish.held]), wish.held.fact, ""
-    for truth in made.truths:
-        yield places([], truth.note), truth.fact, ""
+def _legible(site: Site, path: DocPath) -> Document | None:
+    """A document; None where it is no text, of which doctor says more. A disk that fails for a moment raises Damaged: a
+    sweep without this document would be another sweep."""
+    try:
+        return site.store.documents.read(path)
+    except Damaged:
+        raise
+    except HomeError:
+        return None

@@ -213,7 +213,7 @@ def _tonight(here: Served) -> dict[str, Any]:
     taken = {(each.note.path, each.note.line) for each in promoted}
     rest = [each for each in plan.considered if (each.note.path, each.note.line) not in taken]
     ranked = [(each, True) for each in promoted] + [(e, False) for e in sorted(rest, key=lambda e: -e.score.total)]
-    tonight = swept.diff if plan.changes_memory else ""
+    tonight = swept.diff if plan.memory is not None else ""
     return found | {"plan": plan, "candidates": ranked, "many": CANDIDATES, "tonight": tonight}
 
 
