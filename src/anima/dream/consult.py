@@ -1,11 +1,9 @@
 """Asking a model about a sweep: it proposes operations on lines, and code decides whether any of it may stand.
 
-Promise: the model sees candidates and prior lines as data and gives operations back. The deterministic plan stands unless
-every operation passes; then its promotions, retirements and page follow the operations, with the evidence and the sources
-of all lines that went in. The owner's lines, and what the plan itself retires or moves, are never a model's to touch.
-No line a model writes is kept unless all its words, names, numbers and negations come from lines it was shown, and none
-that matters is left out; one refusal refuses all operations. Nothing a model does (silence, nonsense, deleting everything,
-raising) changes memory, and nothing is locked or written here.
+Promise: the model sees lines as data and gives operations back; one refusal refuses them all, and then the deterministic plan
+stands. The owner's lines, and what the plan itself retires or moves, are never a model's to touch. No line a model writes is
+kept unless all its words, names, numbers and negations come from lines it was shown, and none that matters is left out.
+Nothing a model does (silence, nonsense, raising) changes memory, and nothing is locked or written here.
 Not here: what counts as a secret or an instruction (a predicate), the deterministic plan (plan), writing (sweep).
 """
 
@@ -16,7 +14,7 @@ import re
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from datetime import date
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -221,8 +219,7 @@ class Verb(StrEnum):
     REWORD = "reword"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Offer:
+class Offer(NamedTuple):
     """A line that passed every gate, with where it stands."""
 
     id: str
@@ -230,16 +227,14 @@ class Offer:
     source: str  # such as memory/2026-05-08.md#L7
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Prior:
+class Prior(NamedTuple):
     """A line of memory as it stands. The owner's own are shown, and never touched."""
 
     text: str
     owner: bool = False
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Operation:
+class Operation(NamedTuple):
     """One thing a model wants done. `prior` are exact lines; an empty `text` means the candidate's own words."""
 
     verb: Verb
@@ -255,8 +250,7 @@ class Refusal(NamedTuple):
     reason: str
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class Outcome(NamedTuple):
     """What the operations come to. With any refusal nothing is added or removed."""
 
     added: tuple[str, ...] = ()
@@ -273,7 +267,7 @@ class Outcome:
 
 def ask(candidates: Sequence[Offer], prior: Sequence[Prior], budget: int) -> str:
     """The question: what to do, and both lists as JSON, one line each, so that no line can pose as part of the task."""
-    offers = [json.dumps(asdict(one), ensure_ascii=False) for one in candidates]
+    offers = [json.dumps(one._asdict(), ensure_ascii=False) for one in candidates]
     stands = [{"line": one.text, **({"owner": True} if one.owner else {})} for one in prior]
     rows = [*offers, "PRIOR", *(json.dumps(row, ensure_ascii=False) for row in stands)]
     # Line separators other than \n are escaped, too: some readers of text take them for line ends.
@@ -289,10 +283,8 @@ _KEYS = {"do", "candidate", "candidates", "prior", "text"}
 
 def read(answer: str) -> Iterator[Operation]:
     """The operations of an answer: one JSON object, bare or in a code fence. Raises ValueError with what is wrong."""
-    if not isinstance(answer, str):
-        raise ValueError("it is not a text")
-    if len(answer) > MAX_ANSWER:
-        raise ValueError(f"it is longer than {MAX_ANSWER:,} characters")
+    _insist(isinstance(answer, str), "it is not a text")
+    _insist(len(answer) <= MAX_ANSWER, f"it is longer than {MAX_ANSWER:,} characters")
     bare = answer.strip()
     if fenced := _FENCE.match(bare):
         bare = fenced[1].strip()
@@ -300,27 +292,28 @@ def read(answer: str) -> Iterator[Operation]:
         value = json.loads(bare, object_pairs_hook=_once)
     except (ValueError, RecursionError):
         raise ValueError("it is not one JSON object") from None
-    if not isinstance(value, dict) or set(value) != {"operations"} or not isinstance(value["operations"], list):
-        raise ValueError('it is not an object with one key, "operations", that holds a list')
-    if len(value["operations"]) > MAX_OPERATIONS:
-        raise ValueError(f"it has more than {MAX_OPERATIONS} operations")
+    fits = isinstance(value, dict) and set(value) == {"operations"} and isinstance(value["operations"], list)
+    _insist(fits, 'it is not an object with one key, "operations", that holds a list')
+    _insist(len(value["operations"]) <= MAX_OPERATIONS, f"it has more than {MAX_OPERATIONS} operations")
     for number, raw in enumerate(value["operations"], start=1):
-        if not isinstance(raw, dict):
-            raise ValueError(f"operation {number} is no object")
-        if unknown := set(raw) - _KEYS:
-            raise ValueError(f"operation {number} has an unknown key {printable(min(unknown), 40)!r}")
-        if raw.get("do") not in list(Verb):
-            raise ValueError(f"operation {number} does none of {', '.join(Verb)}")
-        if "candidate" in raw and "candidates" in raw:
-            raise ValueError(f'operation {number} has both "candidate" and "candidates"')
-        names, prior, text = raw.get("candidates", [raw.get("candidate")]), raw.get("prior", []), raw.get("text", "")
-        names = names if "candidates" in raw or "candidate" in raw else []
-        if not isinstance(text, str):
-            raise ValueError(f"the text of operation {number} is no text")
+        _insist(isinstance(raw, dict), f"operation {number} is no object")
+        unknown = min(set(raw) - _KEYS, default="")
+        _insist(set(raw) <= _KEYS, f"operation {number} has an unknown key {printable(unknown, 40)!r}")
+        _insist(raw.get("do") in list(Verb), f"operation {number} does none of {', '.join(Verb)}")
+        is_one = not {"candidate", "candidates"} <= set(raw)
+        _insist(is_one, f'operation {number} has both "candidate" and "candidates"')
+        names = [raw["candidate"]] if "candidate" in raw else raw.get("candidates", [])
+        prior, text = raw.get("prior", []), raw.get("text", "")
+        _insist(isinstance(text, str), f"the text of operation {number} is no text")
         for key, texts in (("candidates", names), ("prior", prior)):
-            if not isinstance(texts, list) or not all(isinstance(each, str) for each in texts):
-                raise ValueError(f'"{key}" of operation {number} is no list of texts')
+            fits = isinstance(texts, list) and all(isinstance(each, str) for each in texts)
+            _insist(fits, f'"{key}" of operation {number} is no list of texts')
         yield Operation(verb=Verb(raw["do"]), candidates=tuple(names), prior=tuple(prior), text=text.strip())
+
+
+def _insist(holds: bool, otherwise: str) -> None:
+    if not holds:
+        raise ValueError(otherwise)
 
 
 def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
@@ -353,7 +346,7 @@ def validate(
         left.setdefault(line.text, []).append(line)
     shown = [*(one.text for one in operations), *(one.text for one in candidates), *(one.text for one in prior)]
     facts = _Facts([*shown, *map(_bare, shown)])
-    refusals, added, removed = list[tuple[str, str]](), list[str](), list[Prior]()
+    refusals, added, removed = list[Refusal](), list[str](), list[Prior]()
     for one in operations:
         found = [*_malformed(one, known, left)]
         if not found:
@@ -366,16 +359,14 @@ def validate(
         refusals += found
     used = Counter(name for one in operations for name in one.candidates)
     if twice := [name for name, count in used.items() if count > 1 and name in known]:
-        refusals.append(("candidate", f"candidate {twice[0]!r} is used more than once"))
+        refusals.append(Refusal("candidate", f"candidate {twice[0]!r} is used more than once"))
     if unused := [name for name in known if name not in used]:
-        refusals.append(("candidate", f"{len(unused)} of {len(known)} candidates are left out: {unused[0]!r}"))
+        refusals.append(Refusal("candidate", f"{len(unused)} of {len(known)} candidates are left out: {unused[0]!r}"))
     refusals += _result(prior, added, removed, budget, facts)
-    if refusals:
-        return Outcome(refusals=tuple(Refusal(*each) for each in refusals))
-    return Outcome(added=tuple(added), removed=tuple(removed))
+    return Outcome(refusals=tuple(refusals)) if refusals else Outcome(tuple(added), tuple(removed))
 
 
-Found = Iterator[tuple[str, str]]
+Found = Iterator[Refusal]
 _ARITY = {  # how many candidates, how many prior lines
     Verb.ADD: ((1, 1), (0, 0)),
     Verb.REWORD: ((0, 1), (0, 1)),
@@ -387,52 +378,56 @@ _ARITY = {  # how many candidates, how many prior lines
 def _malformed(one: Operation, known: Mapping[str, Offer], standing: Mapping[str, object]) -> Found:
     (least, most), (few, many) = _ARITY[one.verb]
     if not one.candidates and not one.prior:
-        yield "source", f"a line of {one.verb} comes from nowhere"
+        yield Refusal("source", f"a line of {one.verb} comes from nowhere")
     elif not (least <= len(one.candidates) <= most and few <= len(one.prior) <= many):
-        yield "shape", f"{one.verb} does not take {len(one.candidates)} candidates and {len(one.prior)} prior lines"
+        yield Refusal(
+            "shape", f"{one.verb} does not take {len(one.candidates)} candidates and {len(one.prior)} prior lines"
+        )
     elif one.verb is Verb.MERGE and len(one.candidates) + len(one.prior) < 2:
-        yield "shape", "a merge takes at least two lines"
+        yield Refusal("shape", "a merge takes at least two lines")
     elif one.verb is Verb.REWORD and (len(one.candidates) + len(one.prior) > 1 or not one.text):
-        yield "shape", "a reword takes one line and gives its new text"
+        yield Refusal("shape", "a reword takes one line and gives its new text")
     elif one.verb is Verb.ADD and one.text:
-        yield "shape", "an add keeps the candidate's own words"
+        yield Refusal("shape", "an add keeps the candidate's own words")
     for name in one.candidates:
         if name not in known:
-            yield "candidate", f"there is no candidate {printable(name, 40)!r}"
+            yield Refusal("candidate", f"there is no candidate {printable(name, 40)!r}")
         elif not known[name].source.strip():
-            yield "source", f"candidate {printable(name, 40)!r} has no source"
+            yield Refusal("source", f"candidate {printable(name, 40)!r} has no source")
     for text in one.prior:
         if text not in standing:
-            yield "prior", f"memory has no line {printable(text, 60)!r}"
+            yield Refusal("prior", f"memory has no line {printable(text, 60)!r}")
 
 
 def _taken(one: Operation, left: Mapping[str, list[Prior]], removed: list[Prior]) -> Found:
     """Takes the prior lines away, each as often as it stands."""
     for text in one.prior:
         if not left[text]:
-            yield "prior", f"a line of memory is removed twice: {printable(text, 60)!r}"
+            yield Refusal("prior", f"a line of memory is removed twice: {printable(text, 60)!r}")
             continue
         removed.append(left[text].pop())
         if removed[-1].owner:
-            yield "owner", f"the owner's own line would be touched: {printable(text, 60)!r}"
+            yield Refusal("owner", f"the owner's own line would be touched: {printable(text, 60)!r}")
 
 
 def _judged(one: Operation, text: str, new: Sequence[str], facts: _Facts, *, unsafe: Unsafe, updates: Updates) -> Found:
     told, sources = printable(text, 60), [*new, *one.prior]
     if not text or len(text) > MAX_LINE or not text.isprintable() or text.startswith("#") or "<!--" in text:
-        yield "shape", f"this is no single line of at most {MAX_LINE} characters: {told!r}"
+        yield Refusal("shape", f"this is no single line of at most {MAX_LINE} characters: {told!r}")
         return
     if one.verb is Verb.SUPERSEDE:
         untouched = (old for old in one.prior if not (facts.replaces(new[0], old) and updates(new[0], old)))
         if (old := next(untouched, None)) is not None:
-            yield "unrelated", f"{told!r} does not make {printable(old, 60)!r} untrue"
+            yield Refusal("unrelated", f"{told!r} does not make {printable(old, 60)!r} untrue")
         sources = [*new]
     if one.verb is Verb.MERGE and (pair := facts.differing(sources)):
-        yield "merge", f"different facts would become one: {printable(pair[0], 60)!r} and {printable(pair[1], 60)!r}"
+        yield Refusal(
+            "merge", f"different facts would become one: {printable(pair[0], 60)!r} and {printable(pair[1], 60)!r}"
+        )
     elif why := facts.unfaithful(text, sources):
-        yield "source", f"{told!r} {why}"
+        yield Refusal("source", f"{told!r} {why}")
     if reason := unsafe(text):
-        yield "unsafe", f"{reason}: a line like that never enters memory"
+        yield Refusal("unsafe", f"{reason}: a line like that never enters memory")
 
 
 def _result(
@@ -442,14 +437,14 @@ def _result(
     lines = [*(line.text for line in prior if id(line) not in gone), *added]
     if len(removed) > MAX_LOST * len(prior):
         share = 100 * len(removed) / max(1, len(prior))
-        yield "lost", f"{share:.0f} % of the lines of memory would go, and 25 % is the most"
+        yield Refusal("lost", f"{share:.0f} % of the lines of memory would go, and 25 % is the most")
     size = sum(len(line) + 1 for line in lines)
     if size > budget:
-        yield "budget", f"the lines would have {size:,} characters of {budget:,}"
+        yield Refusal("budget", f"the lines would have {size:,} characters of {budget:,}")
     counts, before = Counter(map(facts.words, lines)), Counter(facts.words(line.text) for line in prior)
     twice = (line for line in added if counts[facts.words(line)] > max(1, before[facts.words(line)]))
     if repeated := next(twice, None):
-        yield "duplicate", f"memory would say twice: {printable(repeated, 60)!r}"
+        yield Refusal("duplicate", f"memory would say twice: {printable(repeated, 60)!r}")
 
 
 # -- facts in words ----------------------------------------------------------------------------------------------------
