@@ -56,6 +56,7 @@ if TYPE_CHECKING:
 REPAIR = "anima doctor --repair"
 _SHARE = re.compile(r"<!--\s*share\b", re.IGNORECASE)
 _PRIVATE = re.compile(r"<!--\s*private\b", re.IGNORECASE)
+_SENTENCES = read_table("upkeep", "remarks")
 _BEFORE = "before the repair"  # what the owner might have done by then
 _HOPELESS = ("home-gone", "disk-full")
 _UNSOUND = ("batch-", "ledger-", "key-", "machine-")  # what asking for a prompt would mend, or trip over
@@ -133,20 +134,17 @@ class _SmallFiles:
     def check(self) -> Iterator[Remark]:
         upper = upper_of(self._store)  # of a folder the ledger as it lies: looking mends nothing
         ledger = cache(lambda: still_ledger(upper) if isinstance(upper, FolderStore) else upper.ledger)
-        for name in Proposals(self._store.state, ledger, self._site.clock).broken():
-            said = f"The waiting change {name} cannot be read, or was altered."
-            yield Remark(name="proposal-broken", about=path_of_state(f"{PENDING}/{name}"), message=said)
+        for id in Proposals(self._store.state, ledger, self._site.clock).broken():
+            yield _remark("proposal", path_of_state(f"{PENDING}/{id}"), id=id)
         if not ForgottenList(self._store.state, lambda: Key(bytes(32))).is_sound():
-            said = "The list of what stays forgotten cannot be read; writes are refused."
-            yield Remark(name="forgotten-broken", about=path_of_state(FORGOTTEN), message=said)
+            yield _remark("forgotten", path_of_state(FORGOTTEN))
         state = f"{self._site.layout.daily}/{_LAST_NIGHT}"
         try:
             night = json.loads(self._store.documents.bytes_of(state) or b"{}")
         except (ValueError, RecursionError):
             night = None
         if not isinstance(night, dict):
-            said = f"{state} cannot be read; the next night writes it again."
-            yield Remark(name="list-damaged", about=state, message=said)
+            yield _remark("night", state)
 
     def mend(self, found: Remark) -> str:
         with self._store.lock():
@@ -160,8 +158,15 @@ def _of_folder(store: Store) -> FolderStore:
     return store
 
 
-def _misconfigured(error: HomeError) -> Remark:
-    return Remark(name="config-broken", about=FILE, message=f"{error}.", do=error.hint or "")
+def _remark(row: str, about: str, **told: object) -> Remark:
+    """A remark in the words of a row of tables/remarks.toml."""
+    found = _SENTENCES[row]
+    said, do = (found.get(name, "").format(about=about, **told) for name in ("said", "do"))
+    return Remark(name=found.get("damage", ""), level=found.get("level", "advice"), about=about, message=said, do=do)
+
+
+def _failed(name: str, about: str, error: HomeError) -> Remark:
+    return Remark(name=name, about=about, message=f"{error}.", do=error.hint or "")
 
 
 class Doctor:
@@ -186,7 +191,7 @@ class Doctor:
             try:
                 site = self._site()
             except BadConfig as error:
-                return completed([_misconfigured(error)])
+                return completed([_failed("config-broken", FILE, error)])
             with closing(site.store):
                 return look(site, self._rooms, progress=self._progress)
         if gone := self._gone():
@@ -202,7 +207,7 @@ class Doctor:
         except Refused as error:
             said = Remark(name="not-yours", about=str(self._path), message=f"{error}.")
         except HomeError as error:
-            said = Remark(name="not-looked-at", about=str(self._path), message=f"{error}.", do=error.hint or "")
+            said = _failed("not-looked-at", str(self._path), error)
         return completed([said])
 
     def repair(self, *, dry_run: bool = False) -> Health:
@@ -264,7 +269,7 @@ class Doctor:
                 site = self._site()
             except HomeError as error:
                 site = self._bare(open_home_folder(self._path))  # raises where it is not the configuration's fault
-                wrong = [_misconfigured(error)]
+                wrong = [_failed("config-broken", FILE, error)]
         with closing(site.store):
             yield site, wrong
 
@@ -290,8 +295,7 @@ class Doctor:
                 made = ""
         elif not made:
             Folder(self._path).close()  # which says what is wrong
-        said = f"The home{made} has vanished: the folder is empty, or none stands there."
-        return Remark(name="home-gone", about=str(self._path), message=said) if made else None
+        return _remark("gone", str(self._path), made=made) if made else None
 
 
 # -- gathering ------------------------------------------------------------------------------------------------------------
@@ -354,9 +358,7 @@ class _Below:
         self._store = store
 
     def check(self) -> Iterator[Remark]:
-        for path in self._store.outgrown():
-            said = f"{path} was begun here from another text than the layer below has now."
-            yield Remark(about=path, message=said, do=f"compare them; delete and write {path} anew to follow it")
+        return (_remark("outgrown", path) for path in self._store.outgrown())
 
     def mend(self, found: Remark) -> str:
         return ""
@@ -415,22 +417,16 @@ class CheckedDocuments:
         return ()
 
     def check(self) -> Iterator[Remark]:
-        said = f"This is a home in the dialect {self._site.layout.dialect}: {self._site.detected_by}."
-        yield Remark(level="fine", about="dialect", message=said)
-        for key, reason in self._site.config.ignored:
-            said = f"{key} is not used, because this folder is not trusted: {reason}."
-            yield Remark(about=FILE, message=said, do="anima trust-home, if you know who wrote that file")
-        for name in (printable(name, 80) for name in self._site.config.owner if ":" not in name):
-            said = f"owner names {name!r} without a channel: that is only who speaks without one."
-            do = f'write the channel too, such as owner = ["telegram:{name}"]'
-            yield Remark(about=FILE, message=said, do=do)
-        layout = self._site.layout
-        template = f", or anima init {shlex.quote(self._site.store.name)} for a template"
+        site, layout = self._site, self._site.layout
+        yield _remark("dialect", "dialect", dialect=layout.dialect, why=site.detected_by)
+        for key, reason in site.config.ignored:
+            yield _remark("ignored", FILE, key=key, reason=reason)
+        for name in (name for name in site.config.owner if ":" not in name):
+            yield _remark("owner", FILE, name=printable(name, 80))
+        made_by = f", or anima init {shlex.quote(site.store.name)} for a template"
         for row in (row for row in layout.rows if row.form in ("text", "identity") and row.expected):
             if self._documents.actual(DocPath.parse(row.path)) is None:
-                said = f"{row.path} is missing; the prompt says so in its place."
-                do = f"write it{template if layout.dialect == 'anima' else ''}"
-                yield Remark(about=row.path, message=said, do=do)
+                yield _remark("missing", row.path, template=made_by if layout.dialect == "anima" else "")
         for path in self._paths(""):
             yield from self._document(path)
         yield from self._skills()
@@ -452,28 +448,23 @@ class CheckedDocuments:
         try:
             text = self._documents.read(path).text
         except BadText as error:
-            yield Remark(name="document-not-text", about=about, message=f"{error}.", do=error.hint or "")
+            yield _failed("document-not-text", about, error)
             return
         except HomeError as error:
             if about not in self._known and not isinstance(error, NoSuchDocument):
-                yield Remark(name="not-looked-at", about=about, message=f"{error}.", do=error.hint or "")
+                yield _failed("not-looked-at", about, error)
             return
         if (at := text.find("\0")) >= 0:
-            line = text.count("\n", 0, at) + 1
-            said = f"{path} line {line}: it holds NUL bytes, which no text does."
-            yield Remark(name="document-not-text", about=about, message=said)
+            yield _remark("nul", about, line=text.count("\n", 0, at) + 1)
         if "<<<<<<< " in text and ">>>>>>> " in text and (line := _conflict(text)):
-            said = f"{path} line {line}: a merge was not finished."
-            yield Remark(name="document-conflict", about=about, message=said)
+            yield _remark("conflict", about, line=line)
         injected = self._site.layout.row_of(path).form in ("text", "identity", "daily")
         if injected and self._prompt and len(text) > (limit := self._prompt.limits.file):
-            said = f"{path} has {len(text):,} characters; the prompt shows {limit:,} and says what it leaves out."
-            yield Remark(about=about, message=said, do=f"shorten it, or raise prompt.file_chars in {FILE}")
+            yield _remark("long", about, size=len(text), limit=limit)
         if found := find_hidden(text):
-            said = f"{path} line {found[0].line}: {found[0].message}; prompts show it in the open."
-            yield Remark(about=about, message=said, do="look at that line; delete what you did not put there")
+            yield _remark("hidden", about, line=found[0].line, found=found[0].message)
         if "<!--" in text:
-            yield from _marks(path, text)
+            yield from _marks(about, text)
 
     def _skills(self) -> Iterator[Remark]:
         for name in self._documents.names("skills"):
@@ -485,17 +476,13 @@ class CheckedDocuments:
             except NoSuchDocument:
                 continue
             except HomeError as error:
-                said = f"Skill left out of the catalogue: {error}."
-                yield Remark(about=path, message=said, do="mend its front matter")
+                yield _remark("skill", path, why=error)
 
     def _budget(self, prompt: Drawn) -> Iterator[Remark]:
-        do = f"shorten the files before it, or raise prompt.total_chars in {FILE}"
         for line in prompt.manifest:
             if line.status == "dropped" or (line.status == "cut" and "whole" in line.reason):
-                said = f"{line.path} does not fit into the prompt: {line.reason}."
-                yield Remark(about=line.path, message=said, do=do)
-        said = f"The main prompt has {len(prompt.text):,} of {prompt.limits.total:,} characters."
-        yield Remark(level="fine", about="prompt", message=said)
+                yield _remark("dropped", line.path, why=line.reason)
+        yield _remark("prompt", "prompt", size=len(prompt.text), limit=prompt.limits.total)
 
 
 def _conflict(text: str) -> int:
@@ -511,15 +498,12 @@ def _conflict(text: str) -> int:
     return 0
 
 
-def _marks(path: DocPath, text: str) -> Iterator[Remark]:
+def _marks(about: str, text: str) -> Iterator[Remark]:
     on_headings = 0
     for section in sections(text):
         heading = text[section.start : section.body]
         on_headings += len(_PRIVATE.findall(heading))
         if _SHARE.search(heading) and not section.shared and not section.claimed:
-            said = f"{path}: a share mark names no known scope, so it shares nothing."
-            do = f"write one or more of {', '.join(Scope)}, as in <!-- share: group, subagent -->"
-            yield Remark(about=path.text, message=said, do=do)
+            yield _remark("share", about, scopes=", ".join(Scope))
     if len(_PRIVATE.findall(text)) > on_headings:
-        said = f"{path}: a private mark that stands on no heading hides its own line alone."
-        yield Remark(about=path.text, message=said, do="put it on the heading of the section you mean")
+        yield _remark("private", about)
