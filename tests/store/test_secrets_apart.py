@@ -68,13 +68,7 @@ def heard(home: Home, canary: str, place: Path) -> object:
 
 
 def dreamt(home: Home, canary: str, place: Path) -> object:
-    return (
-        home.dreams.due(),
-        home.dreams.kept(),
-        home.dreams.nights(),
-        home.dreams.diary(),
-        home.dreams.sweep(dry_run=True),
-    )
+    return home.dreams.due(), home.dreams.kept(), home.dreams.nights(), home.dreams.diary(), home.dreams.tonight()
 
 
 def kept_up(home: Home, canary: str, place: Path) -> object:

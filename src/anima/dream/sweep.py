@@ -131,27 +131,22 @@ class Dreams:
         self._tried: datetime | None = None
         self.patience = consult.TIMEOUT  # seconds for one answer of a model
 
-    def sweep(
-        self,
-        *,
-        preset: str | None = None,
-        since: date | None = None,
-        complete: Complete | None = None,
-        dry_run: bool = False,
-    ) -> Sweep:
-        """One sweep now; with `dry_run` what it would do, with no lease and nothing written. `complete` is a model, which is
-        asked once more when its answer cannot stand."""
+    def sweep(self, *, preset: str | None = None, since: date | None = None, complete: Complete | None = None) -> Sweep:
+        """One sweep now. `complete` is a model, which is asked once more when its answer cannot stand."""
         rules = self.rules(preset)
-        if dry_run:
-            draft = self._advised(self._drafted(rules, since), since, complete)
-            diff = self._diff([*self._changes(draft), *self._bank.changes()])
-            return Sweep(status="dry-run", plan=draft.made, diff=diff)
         try:
             with self._store.lease(LEASE, patience=0):
                 self._tried = self._site.clock()
                 return self._swept(rules, since, complete)
         except HomeBusy as busy:
             return Sweep(status="busy", said=f"another sweep is under way ({busy.holder}); nothing was written")
+
+    def tonight(
+        self, *, preset: str | None = None, since: date | None = None, complete: Complete | None = None
+    ) -> Sweep:
+        """What a sweep would do now. Takes no lease and writes nothing."""
+        draft = self._advised(self._drafted(self.rules(preset), since), since, complete)
+        return Sweep(status="dry-run", plan=draft.made, diff=self._diff([*self._changes(draft), *self._bank.changes()]))
 
     def rules(self, preset: str | None = None) -> Preset:
         return preset_of(preset or self._site.config.dream.preset)

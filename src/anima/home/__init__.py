@@ -526,7 +526,8 @@ class Home:
         a model: it may word, merge and replace lines, and code decides whether any of it stands."""
         if not dry_run:
             self.sessions.flush_idle()
-        return self.dreams.sweep(preset=preset, since=since, complete=complete, dry_run=dry_run)
+            return self.dreams.sweep(preset=preset, since=since, complete=complete)
+        return self.dreams.tonight(preset=preset, since=since, complete=complete)
 
     def dream_if_due(self, *, complete: Complete | None = None) -> Sweep | None:
         """A night whose hour has come (`dream.at`, in the user's timezone), or None. Those that were missed are one."""
