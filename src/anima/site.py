@@ -17,7 +17,6 @@ from typing import NamedTuple, Protocol
 from anima.config import AgentConfig, Config, timezone
 from anima.errors import BadArguments, HomeError, NoSuchDocument
 from anima.layout import Layout, Listener, Policy, Row, group_layer, layer_of, person_of
-from anima.layout.dialects import DIALECTS, Detection, detect, layout_for
 from anima.layout.trust import Register
 from anima.model import DocPath, Document, Scope
 from anima.store import Rules, Store
@@ -130,26 +129,9 @@ def first_agent(config: Config) -> str:
     return config.agent[0].id if config.agent else "main"
 
 
-def detected(store: Named, config: Config, made: str) -> Detection:
-    if config.dialect != "auto":
-        return Detection(dialect=config.dialect, why=f"dialect is set by {config.sources.get('dialect', 'default')}")
-    if made in DIALECTS:
-        return Detection(dialect=made, why="anima made it so")
-    names = []
-    for name in store.names(""):
-        names.append(name + "/" * store.is_folder(name))
-        below = store.names(name) if name in ("memory", "daily", "notes", "knowledge", "agents") else ()
-        inner = (f"{name}/{each}" for each in below[:2000])
-        names += [each + "/" * ("." not in each and store.is_folder(each)) for each in inner]
-        if name == "agents":
-            names += [f"agents/{each}/sessions/" for each in below[:100] if store.is_folder(f"agents/{each}/sessions")]
-    return detect(names)
-
-
-def laid_out(dialect: str, config: Config) -> Layout:
+def laid_out(layout: Layout, config: Config) -> Layout:
     """The dialect's table with what the configuration adds: the alternate soul's name, extra files, another folder for
     transcripts."""
-    layout = layout_for(dialect)
     rows = []
     if config.persona.file != "SOUL_EVIL.md":
         rows.append(Row(role="alternate-soul", path=config.persona.file, policy=Policy.IDENTITY))

@@ -31,13 +31,12 @@ from typing import IO, Any, NamedTuple, Protocol
 
 from anima.backup.archive import MOST_FILES, Progress
 from anima.config import FILE as SETTINGS
-from anima.config import Config
 from anima.errors import BadArguments, BadPath, BadText, NewerFormat, printable
 from anima.layout import Layout
-from anima.layout.dialects import DIALECTS, layout_for
+from anima.layout.dialects import DIALECTS, dialect_of, layout_for
 from anima.ledger import MAX_LINE
 from anima.model import DocPath, Entry, fold
-from anima.site import Site, detected
+from anima.site import Site
 from anima.store import MACHINE, Documents, Logs, OpenFile
 from anima.store.folder import Folder
 from anima.store.outside import MAP, expanded, exported_file, exported_folder, private
@@ -191,7 +190,7 @@ class _Leaving:
             folder.make_folder(there.layout.daily)
         own = any(entry.path == SETTINGS for entry in self.entries)
         text = self._documents.read(DocPath.parse(SETTINGS)).text if own else ""
-        is_told = detected(folder, Config(), made_as(folder)).dialect == dialect
+        is_told = dialect_of(made_as(folder), folder.names, folder.is_folder).dialect == dialect
         if not own and is_told:
             return
         if dialect_in(text) != dialect and not (is_told and dialect_in(text) in (None, "auto")):

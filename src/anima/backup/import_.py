@@ -23,16 +23,15 @@ from anima.backup import export
 from anima.backup.archive import Progress
 from anima.backup.export import FileLine, Table, TranscriptForm
 from anima.config import FILE as SETTINGS
-from anima.config import Config
 from anima.errors import BadArguments, BadInput, BadPath, BadText, NewerFormat, NotFound, Refused, printable
 from anima.gate import judge_file
 from anima.layout import UNREVIEWED, Policy, is_unreviewed
-from anima.layout.dialects import DIALECTS, layout_for
+from anima.layout.dialects import DIALECTS, dialect_of, layout_for
 from anima.ledger import MAX_LINE
 from anima.memory import IMPORT, WHOLE, name_of
 from anima.memory.write import Writer, owners, scan_added
 from anima.model import MAX_BYTES, Actor, Change, DocPath, Kind, Severity, digest_of, fold
-from anima.site import Site, detected
+from anima.site import Site
 from anima.store import text_of
 from anima.store.folder import Folder
 from anima.store.outside import MAP, expanded, lines_in, open_file, private
@@ -93,7 +92,11 @@ class _FolderSource:
                 said = said or export.dialect_in(self._store.read(DocPath.parse(SETTINGS)).text)
             except (NotFound, BadInput):
                 pass  # then its names tell
-            dialect = said if said in DIALECTS else detected(self._store, Config(), made_as(self._store)).dialect
+            dialect = (
+                said
+                if said in DIALECTS
+                else dialect_of(made_as(self._store), self._store.names, self._store.is_folder).dialect
+            )
             self.table, self.origin = Table(layout=layout_for(dialect)), None
         self.exact = format == "markdown"
 

@@ -125,7 +125,7 @@ def run(arguments: Sequence[str]) -> int:
     """Carries out one command line and gives its exit code."""
     as_json = "--json" in arguments
     try:
-        with program.make_context("anima", list(arguments)) as context:
+        with program.make_context("anima", list(arguments), obj=run) as context:
             return int(program.invoke(context) or 0)
     except click.exceptions.Exit as ended:
         return ended.exit_code

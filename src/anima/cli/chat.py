@@ -337,8 +337,7 @@ class _Chat:
             case "help":
                 say(HELP)
             case _ if name in SAME:
-                from anima.cli import run
-
+                run = click.get_current_context().obj  # the command line's own
                 run([*SAME[name].split(), *rest.split(), "--home", self._home.name])
                 self._note_seen()
             case _:

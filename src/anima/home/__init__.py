@@ -559,18 +559,8 @@ class Home:
     ) -> Forgetting:
         """Forgets texts or a pattern wherever they stand, or a line (`PATH:NUMBER`), a session, what a sender said, what
         came from an origin or in a time. With `purge`, from history and every byte of the home; `dry_run` only looks."""
-        return self._forget.ask(
-            text=text,
-            pattern=pattern,
-            line=line,
-            session=session,
-            sender=sender,
-            origin=origin,
-            since=since,
-            until=until,
-            purge=purge,
-            dry_run=dry_run,
-        )
+        what = {"text": text, "pattern": pattern, "line": line, "session": session, "sender": sender, "origin": origin}
+        return self._forget.ask(**what, since=since, until=until, purge=purge, dry_run=dry_run)
 
     # -- trust ------------------------------------------------------------------------------------------------------------
 

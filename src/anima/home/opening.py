@@ -17,11 +17,11 @@ from anima import config as configs
 from anima.config import Config
 from anima.errors import BadArguments, BadConfig, HomeError, NoSuchDocument, NoSuchHome, Refused
 from anima.layout import layer_of
-from anima.layout.dialects import layout_for
+from anima.layout.dialects import Detection, dialect_of, layout_for
 from anima.layout.trust import Register, place_of
 from anima.layout.trust import folder as user_folder
 from anima.model import OWN_FILE, DocPath, is_address
-from anima.site import Named, Site, World, detected, first_agent, laid_out, rules_for
+from anima.site import Named, Site, World, first_agent, laid_out, rules_for
 from anima.store import Rules, Store
 from anima.store.folder import Folder
 from anima.store.overlay import Below, Layers, Overlay, OverlayDocuments, OverlayStore
@@ -82,7 +82,7 @@ def open_site(
             )
             config = configured(documents, register, env, settings)
         detection = detected(documents, config, made)
-        layout, agent = laid_out(detection.dialect, config), agent or first_agent(config)
+        layout, agent = laid_out(layout_for(detection.dialect), config), agent or first_agent(config)
         store = ground.store(rules_for(layout, config, documents, register, clock=clock, agent=agent))
         if layers is not None:
             store = cast(Store, OverlayStore(store, layers))
@@ -129,11 +129,9 @@ def _ground(
 
         register = Register(users)  # one in a file is vouched for as a folder is
         if place.rows.engine.needs_tenant:  # and of a database, the servers share what is trusted
-            trusts, note = (
-                (lambda name, identity: place.is_trusted),
-                lambda name, identity, trusted: place.trust(trusted),
+            register = Register(
+                users, lambda *_: place.is_trusted, lambda name, identity, trusted: place.trust(trusted)
             )
-            register = Register(users, trusts, note)
         return _Ground(place.documents, register, place.made_as, made)
     if tenant is not None:
         raise BadArguments(f"{path}: a folder has no tenants", hint="Home.create makes a home in a folder")
@@ -219,6 +217,12 @@ def configured(store: Named, register: Register, env: Mapping[str, str], flags: 
         text = store.read(DocPath.parse(configs.FILE)).text if flags is not UNREAD else None
     trusted = text is None or register.trusts(store.name, store.identity)
     return configs.load(text, env=env, flags=flags, trusted=trusted, own=register.owners_file(OWN_FILE))
+
+
+def detected(store: Named, config: Config, made: str) -> Detection:
+    if config.dialect != "auto":
+        return Detection(dialect=config.dialect, why=f"dialect is set by {config.sources.get('dialect', 'default')}")
+    return dialect_of(made, store.names, store.is_folder)
 
 
 def _agent_home(config: Config, agent: str, store: Folder, made: str) -> Path | None:

@@ -7,9 +7,9 @@ folder that fits none. Not here: reading a folder; what a row means (layout).
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 from anima.errors import BadConfig
 from anima.layout import ALL, COMMON, LOOKED_UP, MEMORY_NOTICE, NONE, Layout, Policy, Row, scopes
@@ -291,8 +291,7 @@ DIALECTS: dict[str, Layout] = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Detection:
+class Detection(NamedTuple):
     """Which dialect a folder is, and the sentence that says why."""
 
     dialect: str
@@ -321,9 +320,11 @@ def detect(names: Iterable[str]) -> Detection:
     said, core = has("SOUL.md") or has("IDENTITY.md"), has("AGENTS.md", "SOUL.md")
     talks = any(name.startswith("agents/") and name.endswith("/sessions/") for name in seen)
     lean = has("AGENTS.md") and not said
-    bare = has("IDENTITY.md", "SOUL.md") and not has("TOOLS.md") and not has("memory/")
+    noted = has("notes/") or has("DREAMS.md")
+    bare = has("IDENTITY.md", "SOUL.md") and noted and not has("TOOLS.md") and not has("memory/")
     beside = has("README.md", "MEMORY.md") and any(map(has, ("context/", "daily/", "projects/")))
     more = [name for name in ("IDENTITY.md", "USER.md", "HEARTBEAT.md") if has(name)]
+    newer = core and has("IDENTITY.md", "USER.md", "memory/")
     # The most telling first: OpenClaw's core files stand in several other layouts too. Since 2026.9 its notes on tools
     # stand in AGENTS.md, and there is no HEARTBEAT.md.
     signs = (
@@ -336,17 +337,24 @@ def detect(names: Iterable[str]) -> Detection:
         ("agentscope", lean and has("agents/"), "it has AGENTS.md and agents/, and no SOUL.md"),
         ("agentscope", lean and has("knowledge/"), "it has AGENTS.md and knowledge/, and no SOUL.md"),
         ("nexo", said and dated("notes"), "it has SOUL.md or IDENTITY.md, and dated notes in notes/"),
-        (
-            "nexo",
-            bare and (has("notes/") or has("DREAMS.md")),
-            "it has IDENTITY.md and SOUL.md with notes/ or DREAMS.md, and no TOOLS.md",
-        ),
+        ("nexo", bare, "it has IDENTITY.md and SOUL.md with notes/ or DREAMS.md, and no TOOLS.md"),
         ("openclaw", core and has("TOOLS.md") and more, f"it has AGENTS.md, SOUL.md, TOOLS.md and {', '.join(more)}"),
-        (
-            "openclaw",
-            core and has("IDENTITY.md", "USER.md", "memory/"),
-            "it has AGENTS.md, SOUL.md, IDENTITY.md, USER.md and memory/",
-        ),
+        ("openclaw", newer, "it has AGENTS.md, SOUL.md, IDENTITY.md, USER.md and memory/"),
         ("anima", True, "nothing in it belongs to another dialect"),
     )
     return next(Detection(dialect=dialect, why=why) for dialect, fits, why in signs if fits)
+
+
+def dialect_of(made: str, names: Callable[[str], Sequence[str]], is_folder: Callable[[str], bool]) -> Detection:
+    """The dialect of a folder that can be looked into: the one it was `made` in, else the one its names tell of."""
+    if made in DIALECTS:
+        return Detection(dialect=made, why="anima made it so")
+    seen = []
+    for name in names(""):
+        seen.append(name + "/" * is_folder(name))
+        below = names(name) if name in ("memory", "daily", "notes", "knowledge", "agents") else ()
+        inner = (f"{name}/{each}" for each in below[:2000])
+        seen += [each + "/" * ("." not in each and is_folder(each)) for each in inner]
+        if name == "agents":
+            seen += [f"agents/{each}/sessions/" for each in below[:100] if is_folder(f"agents/{each}/sessions")]
+    return detect(seen)

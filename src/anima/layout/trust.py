@@ -24,6 +24,7 @@ from anima.errors import Damaged, NewerFormat, refuse_newer
 from anima.model import UNTRUSTED, Origin, Remark
 
 FORMAT = 1
+_HOMES, _AGENTS_READ = "your list of homes", "what your agents have read (read.json)"
 _ELSEWHERE = "set ANIMA_CONFIG to a folder you can write"
 
 
@@ -114,7 +115,7 @@ class Register:
 
     def known(self, root: str) -> Known | None:
         try:
-            entry = (self._load() or {}).get(root)
+            entry = (_read(self.file, _HOMES) or {}).get(root)
         except (OSError, NewerFormat):
             return None
         if not isinstance(entry, dict):
@@ -150,7 +151,7 @@ class Register:
             self._note(root, identity, trusted)
             return
         with _locked(self.file.with_name(".lock"), "your list of homes cannot be read and written"):
-            homes = self._load()
+            homes = _read(self.file, _HOMES)
             if homes is None:
                 self.file.replace(self.file.with_name("homes.json.damaged"))
                 homes = {}
@@ -159,9 +160,6 @@ class Register:
             if made is not None:
                 homes[root]["made"] = made.isoformat()
             _save(self.file, homes)
-
-    def _load(self) -> dict[str, Any] | None:
-        return _read(self.file, "your list of homes")
 
 
 @contextmanager
@@ -224,7 +222,7 @@ class ReadOutside:
     def of(self, mark: str) -> frozenset[Origin]:
         """What came in with a credential; where that cannot be read, the worst is assumed."""
         try:
-            held = self._load()
+            held = _read(self._file, _AGENTS_READ)
             return UNTRUSTED if held is None else frozenset(map(Origin, held.get(mark, ())))
         except (OSError, ValueError, TypeError):
             return UNTRUSTED
@@ -239,12 +237,9 @@ class ReadOutside:
         gone = set(marks)
         self._change(lambda held: {mark: read for mark, read in held.items() if mark not in gone})
 
-    def _load(self) -> dict[str, Any] | None:
-        return _read(self._file, "what your agents have read (read.json)")
-
     def _change(self, change: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
         with _locked(self._file.with_name(".read.lock"), "what was read cannot be kept"):
-            if (held := self._load()) is None:
+            if (held := _read(self._file, _AGENTS_READ)) is None:
                 raise Damaged("what was read cannot be told: read.json is damaged", hint="move it out of the way")
             _save(self._file, change(held))
 

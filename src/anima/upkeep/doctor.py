@@ -23,6 +23,7 @@ from anima.config import FILE, Config
 from anima.errors import BadConfig, BadText, HomeError, NewerFormat, NoSuchDocument, Refused, printable
 from anima.gate.scan import find_hidden
 from anima.layout import skill_line
+from anima.layout.dialects import layout_for
 from anima.layout.trust import Register, UserFiles, place_of
 from anima.layout.trust import folder as user_folder
 from anima.ledger import Key
@@ -32,7 +33,7 @@ from anima.memory.forgotten import ForgottenList
 from anima.model import Checked, Deed, DocPath, Level, Remark, Scope, is_address
 from anima.search.current import sqlite_tables
 from anima.search.tables import CheckedIndex
-from anima.site import Site, World, laid_out, rules_for
+from anima.site import Site, World, rules_for
 from anima.store import Store
 from anima.store.check import (
     LOCKS,
@@ -278,7 +279,7 @@ class Doctor:
 
     def _bare(self, folder: Folder) -> Site:
         """A site without configuration, for what needs none."""
-        layout, config, (clock, dice, env) = laid_out("anima", Config()), Config(), self._world
+        layout, config, (clock, dice, env) = layout_for("anima"), Config(), self._world
         rules = rules_for(layout, config, folder, self._register, clock=clock, agent="main")
         store = FolderStore(folder, rules)
         return Site(store, layout, config, clock, dice, "main", "", env, self._register)
