@@ -15,7 +15,7 @@ import pytest
 import yaml
 
 from anima.connect import EVENTS
-from anima.connect.hosts import HOSTS, SKILLS, Wiring, bundle, extension, skill
+from anima.connect.hosts import HOSTS, SKILLS, Wiring, skill
 
 WIRING = Wiring(
     program=("/opt/anima/bin/anima",), home="/home/ana/aria", config="/home/ana/.config/anima", agent="Aria", env={}
@@ -84,19 +84,19 @@ CLAUDES = (".claude-plugin/plugin.json", ".mcp.json", "hooks/hooks.json")
 
 @pytest.mark.parametrize("name", SCHEMAS)
 def test_every_manifest_is_what_its_format_says(name: str) -> None:
-    jsonschema.validate(json.loads(bundle(WIRING, "generic")[name]), SCHEMAS[name])
+    jsonschema.validate(json.loads(HOSTS["generic"].bundle(WIRING)[name]), SCHEMAS[name])
 
 
 def test_the_bundle_holds_its_manifests_and_skills_and_nothing_else() -> None:
     skills = {f"skills/{name}/SKILL.md" for name in SKILLS}
 
-    assert set(bundle(WIRING, "generic")) == {*SCHEMAS, *skills, "README.md"}
-    assert set(bundle(WIRING, "claude-code")) == {*skills, "README.md", *(n for n in SCHEMAS if n in CLAUDES)}
-    assert set(extension(WIRING)) == {"gemini-extension.json", "GEMINI.md", "hooks/hooks.json", *skills}
+    assert set(HOSTS["generic"].bundle(WIRING)) == {*SCHEMAS, *skills, "README.md"}
+    assert set(HOSTS["claude-code"].bundle(WIRING)) == {*skills, "README.md", *(n for n in SCHEMAS if n in CLAUDES)}
+    assert set(HOSTS["gemini"].bundle(WIRING)) == {"gemini-extension.json", "GEMINI.md", "hooks/hooks.json", *skills}
 
 
 def test_gemini_waits_in_milliseconds() -> None:
-    files = extension(WIRING)
+    files = HOSTS["gemini"].bundle(WIRING)
     jsonschema.validate(json.loads(files["gemini-extension.json"]), GEMINI)
     hooks = json.loads(files["hooks/hooks.json"])["hooks"]
 

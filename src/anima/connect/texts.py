@@ -232,8 +232,16 @@ def without_block(text: str) -> str:
     return _BLOCK.sub("", text)
 
 
-def with_table(text: str, name: str, values: Mapping[str, object], *, is_same: Callable[[object, object], bool]) -> str:
-    """The text with a TOML table such as `mcp_servers.anima`. One of ours that says something else must be the `same`."""
+def is_same(entry: object, wanted: object) -> bool:
+    """Whether a server's entry serves the home that another one does."""
+    homes = [
+        each["args"][-1:] for each in (entry, wanted) if isinstance(each, dict) and isinstance(each.get("args"), list)
+    ]
+    return len(homes) == 2 and homes[0] == homes[1]
+
+
+def with_table(text: str, name: str, values: Mapping[str, object]) -> str:
+    """The text with a TOML table such as `mcp_servers.anima`. One of ours that says something else must serve the same home."""
     ours = _BLOCK.search(text)
     if ours and not is_same(_at(_read_toml(ours[0]), name), values):
         raise BadInput(f"[{name}] is there already, and not for this home")
