@@ -255,7 +255,7 @@ def test_its_tokens_are_its_callers(home: Home) -> None:
     cast = Cast([spawn(), "So."], researcher=["x" * 40_000])
 
     async def spent(most: int) -> tuple[int, str]:
-        async with Conversation(session, cast(), made=cast, most=most) as conversation:
+        async with Conversation(session, cast(), made=cast, purse=Purse(most)) as conversation:
             try:
                 await conversation.turn("Go on.")
             except ModelDown as error:

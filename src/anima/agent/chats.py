@@ -21,7 +21,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from anima.agent import STOPPED, Feed, need_chat
+from anima.agent import STOPPED, Feed, framed, need_chat
 from anima.errors import HomeError, NoSuchSession, TooMany, http_status
 from anima.model import Scope
 
@@ -211,8 +211,6 @@ class Chat:
 
     def _bring(self, talk: Conversation, brought: Brought) -> None:
         """What a program brought along and what is not on record yet is text from outside; it is told once."""
-        from anima.agent.lodging import brought as framed
-
         talks, answer, known = self._home.sessions, "", {"", *self._brought}
         kept = brought and talks.kept and talks.has(self.id)
         for turn in talks.read(self.id, limit=1_000_000).entries if kept else ():
@@ -220,8 +218,9 @@ class Chat:
             answer = answer + said if turn.role == "assistant" else answer if turn.call is not None else ""
             known |= {said, answer, answer.removesuffix(_squeezed(STOPPED)), answer + _squeezed(WAITS)}
         for role, text in brought:
-            if _squeezed(text) not in known and _squeezed(framed(role, text)) not in known:
-                talk.bring("client", framed(role, text))
+            told = framed("client", text, role=role)
+            if _squeezed(text) not in known and _squeezed(told) not in known:
+                talk.bring("client", told)
                 self._brought.add(_squeezed(text))  # on record a secret in it is struck out
 
     async def snapshot(self) -> tuple[int, int]:

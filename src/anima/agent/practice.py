@@ -2,7 +2,7 @@
 tested without a key: remembering, finding, forgetting, the first conversation.
 
 Promise: the same words get the same answer; it says what it is, calls the same tools as any model, and leaves the machine
-for nothing. Not here: anything that a sentence could mean beside the ones in `SENTENCES`.
+for nothing. Not here: anything that a sentence could mean beside the ones in tables/practice.toml.
 """
 
 from __future__ import annotations
@@ -16,59 +16,15 @@ import pydantic_ai as ai
 from pydantic_ai.models.function import AgentInfo, DeltaToolCall, DeltaToolCalls, FunctionModel
 
 from anima.agent import PRACTICE
+from anima.text import read_table, word_set
 
-WHAT_I_AM = (
-    "No model is connected, so practice answers: a small program that looks things up in memory and follows a few plain "
-    "sentences. Try “remember that the boat is called Aurora”, “what do you know about the boat?”, “forget the boat”, "
-    "“my name is Ana”, “who are you?”. To connect a model: anima model openai:gpt-5 (or anthropic:NAME, ollama:NAME)."
-)
-# What is said, and which line of which page it fills in.
-FIELDS = (
-    (r"my name is (.+)", "user", "Name"),
-    (r"(?:please )?call me (.+)", "user", "Call them"),
-    (r"my time ?zone is (.+)", "user", "Timezone"),
-    (r"i speak (.+)", "user", "Languages"),
-    (r"your name is (.+)", "identity", "Name"),
-    (r"you are an? (.+)", "identity", "Creature"),
-    (r"your emoji is (.+)", "identity", "Emoji"),
-    (r"your (?:vibe|manner) is (.+)", "identity", "Vibe"),
-)
-SENTENCES = (
-    (r"(?:please )?remember(?: that|:)? (.+)", "memory_write"),
-    (r"(?:please )?forget(?: about| that)?(?: the| my| our)? (.+)", "memory_forget"),
-    (
-        r"(?:what|who|when|where|do you|tell me|have i|did i).*?(?:know|remember|told you|tell|wrote|said)(?: you)?(?: about)? (.+)",
-        "memory_search",
-    ),
-    (r"(?:who are you|what are you|what is your name)", "who_am_i"),
-    (r"what do you know", "what_do_i_know"),
-    (r"((?:what|which|who|whose|when|where|does|did|has|can) (?!.*\byour?\b).+)", "memory_search"),
-)
-QUESTIONS = (
-    ("user", "What is your name? Say “my name is …”."),
-    ("identity", "And what shall I be called? Say “your name is …”."),
-    ("", "That is all I need to begin. Keep the card, and we are done."),
-)
-RECEIPTS = {  # what became of a write
-    "written": "I wrote it down in {path}.",
-    "unchanged": "{path} says so already.",
-    "noted": "I noted it. It counts once you have looked at it: anima review.",
-    "pending": "I proposed it for {path} as {proposal}. It waits for your yes: anima review.",
-}
-UNSURE = "No model is connected, and memory has nothing about that. To connect one: anima model openai:gpt-5."
-NAMED = "I am called {}. And what kind of being am I? Say “you are an owl”, or “that is all”."
-_DONE = re.compile(
-    r"(?:no,? )?(?:that is|that's|thats) (?:all|it|everything)|(?:we are|i am|i'm) done|done|nothing else", re.I
-)
+_TABLE = read_table("agent", "practice")
+UNSURE: str = _TABLE["unsure"]
+_PATTERN = {name: re.compile(pattern) for name, pattern in _TABLE["patterns"].items()}
+_EMPTY = word_set(_TABLE["empty"])
 _FIRST = "# The first conversation"  # of BOOTSTRAP.md
-_NAME = re.compile(r"^# IDENTITY\nname=([^,\n]+)", re.MULTILINE)
-_OWNER = re.compile(r"^# USER\n[\s\S]*?^- \*\*Name:\*\* (?!_\()\S", re.MULTILINE)  # filled in
-_ASKED = re.compile(r"[?？؟]$|^(?:please )?(?:what|who|when|where|which|do|does|did|has|have|can|tell|forget)\b", re.I)
-_YOU = re.compile(r"\byou(?:rs?|rself)?\b", re.IGNORECASE)
 _MOST = 5  # lines of an answer
-_EMPTY = {"what", "when", "where", "which", "know", "about", "have", "does", "tell", "said", "remember", "that", "with"}
-NOTHING = "I know nothing about that."
-_SAID = re.compile(r"^user: (.+)$", re.MULTILINE)
+Calls = Sequence[tuple[str, Mapping[str, Any]]]
 
 
 def practice_model() -> FunctionModel:
@@ -94,9 +50,6 @@ async def _streamed(messages: list[ai.ModelMessage], info: AgentInfo) -> AsyncIt
         yield {number: DeltaToolCall(name=name, json_args=json.dumps(given), tool_call_id=id)}
 
 
-Calls = Sequence[tuple[str, Mapping[str, Any]]]
-
-
 def decided(messages: Sequence[ai.ModelMessage], info: AgentInfo) -> str | Calls:
     """What is said, or which tools are called."""
     asked, results = _now(messages)
@@ -110,11 +63,11 @@ def decided(messages: Sequence[ai.ModelMessage], info: AgentInfo) -> str | Calls
         found = _answer(asked, {tool.name for tool in info.function_tools}, is_first, bool(_spoken(messages)))
         if found:
             return found
-        said = UNSURE if _spoken(messages) else f"Hello. {WHAT_I_AM}" if is_first else WHAT_I_AM
+        said = UNSURE if _spoken(messages) else f"{'Hello. ' if is_first else ''}{_TABLE['about']}"
         return "\n\n".join(filter(None, (said, _question(messages, told, is_opening=True) if is_first else "")))
     said = "\n\n".join(_told(part.tool_name, part.content, asked) for part in results)
     more = _question(messages, told) if is_first else ""
-    if more == QUESTIONS[-1][1] and not any("first-conversation" in str(part.content) for part in results):
+    if more == _TABLE["questions"][-1][1] and not any("first-conversation" in str(part.content) for part in results):
         more = ""  # what is asked for now is on no card any more: it was kept
     return "\n\n".join(filter(None, (said, more)))
 
@@ -138,16 +91,17 @@ def _spoken(messages: Sequence[ai.ModelMessage]) -> str:
 
 
 def _answer(asked: str, tools: set[str], is_first: bool, is_later: bool) -> str | Calls:
-    if is_first and _DONE.fullmatch(_bare(asked)) and "memory_write" in tools:
+    if is_first and _PATTERN["done"].fullmatch(_bare(asked)) and "memory_write" in tools:
         return [("memory_write", {"target": "bootstrap", "content": "", "reason": "the first conversation is done"})]
-    if (field := _field(asked)) is not None and "memory_write" in tools:
-        page, name, value = field
-        return [("memory_write", {"target": page, "content": f"- **{name}:** {value}", "reason": "you told me"})]
-    for pattern, tool in SENTENCES:
+    for pattern, page, name in _TABLE["fields"] if "memory_write" in tools else ():
+        if found := re.fullmatch(pattern, _bare(asked), re.I):
+            return [("memory_write", {"target": page, "content": f"- **{name}:** {found[1]}", "reason": "you told me"})]
+    for pattern, tool in _TABLE["sentences"]:
         found = re.fullmatch(pattern, _bare(asked), re.I | re.S)
         if found and tool in tools:
             return [(tool, _arguments(tool, found[1].strip() if found.groups() else ""))]
-    is_worth_it = (asked.endswith(("?", "？", "؟")) or (is_later and " " in asked)) and not _YOU.search(asked)
+    is_asked = asked.endswith(("?", "？", "؟")) or (is_later and " " in asked)
+    is_worth_it = is_asked and not _PATTERN["you"].search(asked)
     return [("memory_search", {"query": _bare(asked)})] if is_worth_it and "memory_search" in tools else ""
 
 
@@ -163,24 +117,16 @@ def _bare(text: str) -> str:
     return " ".join(text.split()).rstrip(" .!?")
 
 
-def _field(asked: str) -> tuple[str, str, str] | None:
-    """(page, field, value) that a sentence fills in."""
-    for pattern, page, name in FIELDS:
-        if found := re.fullmatch(pattern, _bare(asked), re.I):
-            return page, name, found[1]
-    return None
-
-
 def _question(messages: Sequence[ai.ModelMessage], told: str, *, is_opening: bool = False) -> str:
     """The next question of the first conversation: the first whose page nobody filled in yet. It is asked once."""
     calls = [part for message in messages if isinstance(message, ai.ModelResponse) for part in message.parts]
     pages = {str(part.args_as_dict().get("target")) for part in calls if isinstance(part, ai.ToolCallPart)}
     if "bootstrap" in pages or not (is_opening or pages & {"user", "identity"}):
         return ""
-    pages |= {"user"} if _OWNER.search(told) else set()
-    page, question = next((page, question) for page, question in QUESTIONS if page not in pages)
-    name = _NAME.search(told) if page == "identity" else None
-    question = NAMED.format(name[1]) if name else question
+    pages |= {"user"} if _PATTERN["owner"].search(told) else set()
+    page, question = next((page, question) for page, question in _TABLE["questions"] if page not in pages)
+    name = _PATTERN["name"].search(told) if page == "identity" else None
+    question = _TABLE["named"].format(name[1]) if name else question
     return "" if (page or is_opening) and question in _spoken(messages) else question
 
 
@@ -191,17 +137,17 @@ def _told(tool: str, content: object, asked: str = "") -> str:
         return f"That did not work: {given['error']}"
     if tool == "memory_search":
         near = _near(given.get("hits") or [], asked)
-        return _listed(list(map(_line, near))) if near or _ASKED.search(asked) else UNSURE
+        return _listed(list(map(_line, near))) if near or _PATTERN["asked"].search(asked) else UNSURE
     if tool == "what_do_i_know":
         return _listed([str(line) for each in given.get("sections") or [] for line in each.get("bullets") or []])
     if tool == "who_am_i" and isinstance(who := given.get("identity"), dict):
-        return f"I am {who.get('name')}, and just now I speak through practice, a small program without a model."
+        return str(_TABLE["who"].format(who.get("name")))
     if given.get("status") == "written" and given.get("path") == "BOOTSTRAP.md":
-        return "Then we are done with the beginning. I am glad to know you."
+        return str(_TABLE["begun"])
     if "status" in given:
         why = given.get("reason") or given.get("rule")
-        said = RECEIPTS.get(given["status"], "It was refused: {why}")
-        return said.format(path=given.get("path"), proposal=given.get("proposal"), why=why)
+        said = _TABLE["receipts"].get(given["status"], _TABLE["receipts"]["refused"])
+        return str(said.format(path=given.get("path"), proposal=given.get("proposal"), why=why))
     return json.dumps(content, ensure_ascii=False, indent=1)
 
 
@@ -209,12 +155,13 @@ def _near(hits: Sequence[Mapping[str, Any]], asked: str) -> Sequence[Mapping[str
     """The hits that hold a word of what was said; where none does, for a question the best of them."""
     words = {word for word in re.findall(r"\w+", asked.casefold()) if len(word) > 3} - _EMPTY
     near = [hit for hit in hits if any(word in str(hit.get("text", "")).casefold() for word in words)]
-    return near or (hits[:1] if _ASKED.search(asked) else ())
+    return near or (hits[:1] if _PATTERN["asked"].search(asked) else ())
 
 
 def _listed(lines: Sequence[str]) -> str:
     more = [f"… and {len(lines) - _MOST} more; anima search lists them"] if len(lines) > _MOST else []
-    return "\n".join(["I found this:", *(f"- {line}" for line in lines[:_MOST]), *more]) if lines else NOTHING
+    found = ["I found this:", *(f"- {line}" for line in lines[:_MOST]), *more]
+    return "\n".join(found) if lines else str(_TABLE["nothing"])
 
 
 def _line(hit: Mapping[str, Any]) -> str:
@@ -223,7 +170,7 @@ def _line(hit: Mapping[str, Any]) -> str:
 
 
 def _summary(asked: str) -> str:
-    said = _SAID.findall(asked.partition("<conversation>")[2])
+    said = _PATTERN["said"].findall(asked.partition("<conversation>")[2])
     if not said:
         return "Facts\n- nothing was said"
     return "\n".join([f"Open\n- {said[-1][:300]}", "Facts", *(f"- {line[:300]}" for line in said[-20:])])

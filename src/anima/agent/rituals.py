@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import pydantic_ai as ai
 
-from anima.agent import schedule
+from anima.agent import framed, schedule
 from anima.agent.conversation import Conversation, ModelDown
 from anima.agent.desk import Purse
 from anima.agent.lodging import TAKEN_IN, tokens_of
@@ -277,6 +277,6 @@ def _asked_of(ritual: Ritual, session: Session, now: datetime) -> str:
     else:
         told.append(f"Do what the page {ritual.path} says, once.")
     if ritual.text not in session.prompt.text:
-        told.append(f"<page>\n{ritual.text.replace('</page', '< /page')}\n</page>")
+        told.append(framed("page", ritual.text))
     told.append("What your owner must know, tell them with notify. When there is nothing to tell, answer HEARTBEAT_OK.")
     return "\n\n".join(told)
