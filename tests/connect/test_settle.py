@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from anima import Home, Origin, Scope
 from anima.connect import ancestors
 from anima.connect.connections import contact_of, silent_hosts
 from anima.connect.hosts import HOSTS
-from anima.connect.settle import Joining, conversation, is_own, said_in, spool_of
+from anima.connect.settle import conversation, is_own, joined, said_in, spool_of
 from connecting import ID, Connected, assistant, called, result, user
 
 SAID = "My sister Inês sings in a choir on Thursdays."
@@ -334,7 +335,7 @@ def test_a_host_whose_transcript_we_do_not_read_is_kept_and_waits_for_review(hom
 
 def test_a_call_joins_the_conversation_its_host_says_or_stands_beside(home: Home, host: Connected) -> None:
     host.types(SAID)
-    joining = Joining(home, "claude-code", env={})
+    joining = partial(joined, home, "claude-code", env={})
     for meta in ({"sessionId": ID}, {}):  # by what comes with the call; by the process that started both
         with joining(meta) as session:
             assert session is not None and session.id == ID and session.owner_typed() == (SAID,)
@@ -347,15 +348,15 @@ def test_a_call_finds_the_conversation_that_was_told_at_the_start(home: Home, ho
     spool = spool_of(home, "claude-code")
     host.settle()
     spool.put_state(ID, {**spool.state(ID), "above": ["1@1"]})
-    with Joining(home, "claude-code", env={"CLAUDE_CODE_SESSION_ID": ID})({}) as session:
+    with joined(home, "claude-code", {}, env={"CLAUDE_CODE_SESSION_ID": ID}) as session:
         assert session is not None and session.id == ID
-    with Joining(home, "claude-code", env={"CLAUDE_CODE_SESSION_ID": "../../x"})({}) as session:
+    with joined(home, "claude-code", {}, env={"CLAUDE_CODE_SESSION_ID": "../../x"}) as session:
         assert session is None
 
 
 def test_hooks_that_do_not_run_are_noticed_and_told(home: Home, tmp_path: Path) -> None:
     host = Connected.to(home, "codex", tmp_path / "hosts")
-    with Joining(home, "codex", env={})({"sessionId": ID}) as session:
+    with joined(home, "codex", {"sessionId": ID}, env={}) as session:
         assert session is None
     stands = contact_of(spool_of(home, "codex"), HOSTS["codex"])
     (remark,) = silent_hosts(home.name, os.environ)

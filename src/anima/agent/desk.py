@@ -1,17 +1,10 @@
-"""The desk of a conversation: whom it sets to work. Other agents, its own sub-agents and its owner's other agents; and the tools
-of the MCP servers that the owner named, those that are called at once and those that wait for the owner.
+"""The desk of a conversation: whom it sets to work (sub-agents, its owner's other agents), and the tools of the owner's MCP servers.
 
-Promise: a sub-agent sees what the scope SUBAGENT sees, and a peer answers from its own home, reading only, as it would
-in a group; neither is told anything of its caller's but the words handed over. What they say is text from outside to
-whoever hears it. Their tokens are their caller's; they go three deep and never in a circle; whoever is stopped stops
-those it set to work. No tool from outside has the name of one of the home's, because two underscores stand in every name there
-and in none here; what a server says of its tools is text from outside until the owner vouches for exactly that. A call never
-raises: whatever goes wrong is a sentence, and what a tool says is cut. What is not on the owner's list of reading tools, whatever
-a server says of itself, is carried out after the owner's yes and at no other time, once, in whichever process the conversation
-goes on; a no reaches the model with its reason, and what the person says instead is one. Where nobody is there to decide, the
-answer is no, and somebody is told.
-Not here: pages (prompt.fields), connections (servers), the yes itself (memory), what is taken in and recorded (sessions), a
-turn (conversation).
+Promise: a sub-agent sees what the scope SUBAGENT sees, a peer answers from its own home, reading only; neither is told anything of
+its caller's but the words handed over, and what they say is text from outside. Their tokens are their caller's; they go three deep
+and never in a circle; whoever is stopped stops those it set to work. What is not on the owner's list of reading tools is carried
+out after the owner's yes and at no other time, once, in whichever process; where nobody is there to decide, the answer is no, and
+somebody is told. A call never raises: what goes wrong is a sentence. Not here: connections (servers), the yes itself (memory).
 """
 
 from __future__ import annotations
@@ -163,10 +156,9 @@ class Delegates:
                 gone.append(f"{row.source_plugin} ({row.id[:8]})")
                 with suppress(HomeError):
                     talks.carry_on(row.id).close("its caller's program ended")
-        if not gone:
-            return ""
-        self.notice(_BROKE_OFF + ", ".join(gone))
-        return _BROKE_OFF + ", ".join(gone)
+        if told := _BROKE_OFF + ", ".join(gone) if gone else "":
+            self.notice(told)
+        return told
 
     # -- sub-agents -------------------------------------------------------------------------------------------------------
 
@@ -175,7 +167,13 @@ class Delegates:
         if agent not in pages:
             raise BadArguments(f"there is no sub-agent {agent[:60]!r} here; there are {', '.join(pages) or 'none'}")
         async with self._starting:
-            await self._make_room()
+            living = [work for work in self._works.values() if work.task is not None and not work.task.done()]
+            resting = [work for work in living if work.rests.is_set() and work.answer is None]
+            for work in resting[: max(0, len(living) - MOST + 1)]:  # those that rest longest go, where too many live
+                living.remove(work)
+                await self._stopped(work)
+            if len(living) >= MOST:
+                raise BadArguments(f"{MOST} sub-agents are at work already; wait for one of them, or cancel it")
             page = pages[agent]
             if self.only is not None:  # it has no tools that its caller does not have
                 tools = self.only if page.tools is None else (name for name in page.tools if name in self.only)
@@ -184,16 +182,6 @@ class Delegates:
             work = self._works[session.id[:8]] = _Work(page=page, session=session)
             work.task = asyncio.create_task(self._lives(work))
         return await self._said(work, task, wait)
-
-    async def _make_room(self) -> None:
-        """Lets those go that rest longest, where too many live. Raises BadArguments where all of them are at work."""
-        living = [work for work in self._works.values() if work.task is not None and not work.task.done()]
-        resting = [work for work in living if work.rests.is_set() and work.answer is None]
-        for work in resting[: max(0, len(living) - MOST + 1)]:
-            living.remove(work)
-            await self._stopped(work)
-        if len(living) >= MOST:
-            raise BadArguments(f"{MOST} sub-agents are at work already; wait for one of them, or cancel it")
 
     async def _send(self, *, id: str, text: str, wait: int) -> tuple[dict[str, Any], str | None]:
         return await self._said(self._named(id), text, wait)
@@ -209,9 +197,9 @@ class Delegates:
         return work.about, None
 
     def _named(self, id: str) -> _Work:
-        if work := self._works.get(id[:8]):
-            return work
-        raise BadArguments(f"you started no sub-agent {id[:60]!r} here", hint="agent_list names those you started")
+        if (work := self._works.get(id[:8])) is None:
+            raise BadArguments(f"you started no sub-agent {id[:60]!r} here", hint="agent_list names those you started")
+        return work
 
     async def _said(self, work: _Work, text: str, wait: int) -> tuple[dict[str, Any], str | None]:
         """Says something to a sub-agent and waits for what it says to that. Whoever stops waiting stops it too."""
@@ -241,7 +229,7 @@ class Delegates:
             if what.kind == "notice":
                 self.notice(f"{page.id}: {what.text}")
 
-        about = {"only": page.tools, "requests": page.requests, "heard": heard}
+        about: dict[str, Any] = {"only": page.tools, "requests": page.requests, "heard": heard}
         try:
             async with self._begun(work.session, page.id, page.tokens, model=self._model(page), **about) as talk:
                 while True:
@@ -271,10 +259,8 @@ class Delegates:
 
     def _model(self, page: Subagent) -> ChatModel:
         """The model that a page names; that of its caller where there is none of this name here."""
-        if not page.model or self.made is None:
-            return self.model
         try:
-            return self.made(page.model)
+            return self.made(page.model) if page.model and self.made is not None else self.model
         except HomeError as error:
             self.notice(f"{page.id}: {error}; it has the model of whoever called it")
             return self.model
@@ -304,24 +290,20 @@ class Delegates:
                 home.session, scope=Scope.GROUP, sender=f"agent:{site.agent}", access="ro", model=self.session.model
             )
             session.taint(Origin.PEER)
-            said = await self._asked(session, agent, text)
+            try:
+                talk = self._begun(session, agent, PEER_TOKENS, model=self.model, attended=False)
+                async with asyncio.timeout(PEER_SECONDS), talk as peer:
+                    return {"agent": agent}, str((await peer.turn(text)).text)
+            except TimeoutError:
+                raise BadArguments(f"{agent} did not answer in {PEER_SECONDS:.0f} seconds") from None
+            except HomeError:
+                raise
+            except Exception as error:  # whatever goes wrong in it is told to whoever asked
+                raise BadArguments(f"{agent} broke off: {type(error).__name__}") from error
+            finally:
+                session.close()
         finally:
             await asyncio.to_thread(home.close)
-        return {"agent": agent}, said
-
-    async def _asked(self, session: Session, agent: str, text: str) -> str:
-        talk = self._begun(session, agent, PEER_TOKENS, model=self.model, attended=False)
-        try:
-            async with asyncio.timeout(PEER_SECONDS), talk as peer:
-                return str((await peer.turn(text)).text)
-        except TimeoutError:
-            raise BadArguments(f"{agent} did not answer in {PEER_SECONDS:.0f} seconds") from None
-        except HomeError:
-            raise
-        except Exception as error:  # whatever goes wrong in it is told to whoever asked
-            raise BadArguments(f"{agent} broke off: {type(error).__name__}") from error
-        finally:
-            session.close()
 
 
 # -- tools from outside -----------------------------------------------------------------------------------------------

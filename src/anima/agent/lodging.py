@@ -1,12 +1,9 @@
-"""Lodging: a `Session` as one capability of pydantic-ai. Whichever agent has it lives in the home that the session opens. And a
-conversation as model messages, made from the entries of its transcript.
+"""Lodging: a `Session` as one capability of pydantic-ai. Whichever agent has it lives in the home that the session opens.
 
-Promise: the session's frozen prompt is the agent's instructions, byte for byte and nothing beside it; its tools are those
-of the table, through the session's own checked calls, and a wrong argument is an answer; what is said, and every call,
-stands in the transcript when the model hears of it, and an answer that breaks off stands there as far as it came. What
-other tools of the same agent say, and what is handed over beside words, is text from outside to the session. The same
-entries give the same messages, in whichever process; no tool call stands there without its result, and nothing in them is a
-prompt. Not here: whole conversations, cuts and retries (conversation), which model (models), reading transcripts (sessions).
+Promise: the session's frozen prompt is the agent's instructions, byte for byte and nothing beside it; its tools are called
+through the session, and a wrong argument is an answer. What is said, and every call, stands in the transcript when the model
+hears of it, an answer that breaks off as far as it came. What other tools of the same agent say is text from outside. The same
+entries give the same messages, in whichever process. Not here: whole conversations, cuts and retries (conversation).
 
     agent = Agent("openai:gpt-5", capabilities=[Lodging(home.session(scope=Scope.MAIN))])
 """
@@ -42,55 +39,41 @@ _A_TOKEN = 4  # characters, about
 
 
 def messages_of(turns: Iterable[Turn], told: str = "") -> list[ai.ModelMessage]:
-    """The messages of some entries in their order; `told` comes first, for what is no longer there."""
-    made = _Messages()
+    """The messages of some entries in their order; `told` comes first, for what is no longer there. They take turns, as every
+    service wants them: what is heard, then what is said or called; calls that follow one another are one batch."""
+    made: list[ai.ModelMessage] = []
     if told:
-        made.heard(ai.UserPromptPart(content=told))
+        _add(made, ai.ModelRequest, ai.UserPromptPart(content=told))
     for number, turn in enumerate(turns):
         if turn.call is not None:
             id, name, given = f"call_{number}", turn.name or "tool", turn.call.get("arguments")
             call = ai.ToolCallPart(tool_name=name, args=given if isinstance(given, dict) else {}, tool_call_id=id)
             result = ai.ToolReturnPart(tool_name=name, content=turn.content, tool_call_id=id, metadata=TAKEN_IN)
             result.outcome = "denied" if turn.call.get("denied") else "success"
-            made.called(call, result)
+            last = made[-1] if made else None
+            if isinstance(last, ai.ModelRequest) and all(isinstance(part, ai.ToolReturnPart) for part in last.parts):
+                batch = made[-2]
+                assert isinstance(batch, ai.ModelResponse)
+                batch.parts, last.parts = [*batch.parts, call], [*last.parts, result]
+            else:
+                _add(made, ai.ModelResponse, call)
+                _add(made, ai.ModelRequest, result)
         elif turn.role == "assistant":
-            made.said(ai.TextPart(content=turn.content))
+            _add(made, ai.ModelResponse, ai.TextPart(content=turn.content))
         else:  # the person's words as they are, anybody else's with their name
             name = turn.name or ("" if turn.role == "user" else turn.role)
-            made.heard(ai.UserPromptPart(content=f"[{name}]\n{turn.content}" if name else turn.content))
-    return made.all
+            said = f"[{name}]\n{turn.content}" if name else turn.content
+            _add(made, ai.ModelRequest, ai.UserPromptPart(content=said))
+    return made
 
 
-class _Messages:
-    """Messages that take turns, as every service wants them: what is heard, then what is said or called."""
-
-    def __init__(self) -> None:
-        self.all: list[ai.ModelMessage] = []
-
-    def _add(self, kind: type[ai.ModelRequest] | type[ai.ModelResponse], part: Any) -> None:
-        if self.all and isinstance(last := self.all[-1], kind):
-            last.parts = [*last.parts, part]
-        else:
-            self.all.append(kind(parts=[part]))
-
-    def heard(self, part: ai.ModelRequestPart) -> None:
-        self._add(ai.ModelRequest, part)
-
-    def said(self, part: ai.ModelResponsePart) -> None:
-        if not self.all:
-            self.heard(ai.UserPromptPart(content=BEGUN))
-        self._add(ai.ModelResponse, part)
-
-    def called(self, call: ai.ToolCallPart, result: ai.ToolReturnPart) -> None:
-        """A call and its result; calls that follow one another are one batch."""
-        last = self.all[-1] if self.all else None
-        if isinstance(last, ai.ModelRequest) and all(isinstance(part, ai.ToolReturnPart) for part in last.parts):
-            batch = self.all[-2]
-            assert isinstance(batch, ai.ModelResponse)
-            batch.parts, last.parts = [*batch.parts, call], [*last.parts, result]
-        else:
-            self.said(call)
-            self.heard(result)
+def _add(made: list[ai.ModelMessage], kind: type[ai.ModelRequest] | type[ai.ModelResponse], part: Any) -> None:
+    if not made and kind is ai.ModelResponse:
+        made.append(ai.ModelRequest(parts=[ai.UserPromptPart(content=BEGUN)]))
+    if made and isinstance(last := made[-1], kind):
+        last.parts = [*last.parts, part]
+    else:
+        made.append(kind(parts=[part]))
 
 
 # -- how much it is --------------------------------------------------------------------------------------------------------
@@ -251,7 +234,10 @@ class Lodging(AbstractCapability[Any]):
 
     def _tool(self, tool: Tool) -> ai.Tool[Any]:
         def call(ctx: ai.RunContext[Any], **given: Any) -> dict[str, Any]:
-            answer = answered(self.session, tool.name, given, ctx.tool_call_id)
+            try:
+                answer = self.session.call(tool.name, given, id=ctx.tool_call_id)
+            except HomeError as error:  # is an answer too, in words that a model can act on
+                answer = {"error": str(error)} | ({"hint": error.hint} if error.hint else {})
             self.told(called(tool.name, given, answer))
             return answer
 
@@ -295,14 +281,6 @@ def mark(part: object) -> int:
 
 def marks(history: Sequence[ai.ModelMessage]) -> set[int]:
     return {mark(part) for message in history for part in message.parts}
-
-
-def answered(session: Session, name: str, given: dict[str, Any], id: str | None) -> dict[str, Any]:
-    """A call's answer; an error is one too, in words that a model can act on."""
-    try:
-        return session.call(name, given, id=id)
-    except HomeError as error:
-        return {"error": str(error)} | ({"hint": error.hint} if error.hint else {})
 
 
 def called(name: str, given: dict[str, Any], answer: dict[str, Any]) -> Turn:

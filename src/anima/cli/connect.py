@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -195,11 +196,11 @@ def mcp(
     join = None
     if host and not http and listening is Scope.MAIN and sender is None:
         from anima.connect import EVENTS
-        from anima.connect.settle import Joining
+        from anima.connect.settle import joined
 
         if host not in EVENTS:
             raise BadArguments(f"there is no host {host!r} with hooks; there are {', '.join(EVENTS)}")
-        join = Joining(home, host, env=os.environ)  # requests find the session of the host's own conversation
+        join = partial(joined, home, host, env=os.environ)  # requests find the session of the host's own conversation
     visitor = Visitor(home=home, scope=listening, sender=sender, key=_credential(as_), name=as_ or "", join=join)
     if http:
         _serve_http(visitor, port)
