@@ -1,10 +1,9 @@
 """Connecting: a home's place in the agents people already use. Here: what hosts report by their hooks, in our words; the envelope in
 which each of them takes an answer; and the records of their conversations: what nobody worked through yet, and how far it is.
 
-Promise: light, since a host waits for every hook: nothing but the standard library. Any JSON gives a report or None, and no
-answer is longer than MOST bytes. Records lie in the user's own configuration, beside a home's tokens, never in the home or in a
-project: no folder that an agent is shown can put a word among them. Adding a report is one write under a lock; whoever works
-through them takes the whole file at once, and a report that comes meanwhile is in the next.
+Promise: light, since a host waits for every hook: nothing but the standard library. Any JSON gives a report or None, and no answer
+is longer than MOST bytes. Records lie in the user's own configuration, beside a home's tokens, never in the home or in a project.
+Adding a report is one write under a lock; whoever works through them takes the whole file, and what comes meanwhile is in the next.
 Not here: what becomes of a report (hook), whether what it says is believed (settle), and which hooks a host is given (hosts).
 """
 
@@ -19,6 +18,7 @@ import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any, NamedTuple
 
 MOST = 9_000  # bytes of an answer; Claude Code cuts at 10,000 characters and Codex at 10,000 bytes
@@ -69,10 +69,8 @@ def report_of(host: str, name: str, given: object) -> Report | None:
     if not ID.match(id):
         return None
     text = _clean(given, {"prompt": "prompt", "summary": "compact_summary", "turn": "user"}.get(event, ""))
-    source = _text(given, "source") or _text(given, "reason")
-    is_machine = event == "prompt" and (
-        (bool(source) and source not in _PEOPLE) or bool(_MACHINE.match(text)) or bool(given.get("agent_id"))
-    )
+    source, scope = _text(given, "source") or _text(given, "reason"), _text(given, "scope")
+    is_others = source not in ("", *_PEOPLE) or _MACHINE.match(text) is not None or bool(given.get("agent_id"))
     return Report(
         host=host,
         event=event,
@@ -81,9 +79,9 @@ def report_of(host: str, name: str, given: object) -> Report | None:
         tool=_text(given, "tool_name")[:200],
         path=_text(given, "transcript_path")[:4_000],
         source=source[:40],
-        machine=is_machine,
+        machine=event == "prompt" and is_others,
         reply=_clean(given, "assistant") if event == "turn" else "",
-        scope=_text(given, "scope") if _text(given, "scope") in NARROW else "",
+        scope=scope if scope in NARROW else "",
     )
 
 
@@ -120,13 +118,10 @@ def envelope(host: str, name: str, text: str) -> str:
     """An answer as the host wants it; "" for no text, or for one that does not fit."""
     if not text:
         return ""
-    if host in ("hermes", "generic"):
-        said = text
-    elif host == "cursor":
-        said = json.dumps({"additional_context": text}, ensure_ascii=False)
-    else:
-        told = {"hookEventName": name, "additionalContext": text}
-        said = json.dumps({"hookSpecificOutput": told}, ensure_ascii=False)
+    told: dict[str, Any] = {"hookSpecificOutput": {"hookEventName": name, "additionalContext": text}}
+    if host == "cursor":
+        told = {"additional_context": text}
+    said = text if host in ("hermes", "generic") else json.dumps(told, ensure_ascii=False)
     return said if len(said.encode("utf-8", "replace")) <= MOST else ""
 
 
@@ -176,8 +171,7 @@ class Spool:
     def put_connection(self, found: Mapping[str, Any] | None) -> None:
         """Keeps that; None: it is connected no more."""
         if found is None:
-            with suppress(FileNotFoundError):
-                os.unlink(f"{self.folder}.json")
+            Path(f"{self.folder}.json").unlink(missing_ok=True)
         else:
             write_json(f"{self.folder}.json", found)
 
@@ -226,8 +220,7 @@ class Spool:
         return _lines(self._file(id, "jsonl")) or _lines(self._file(id, "taken"))
 
     def done(self, id: str) -> None:
-        with suppress(FileNotFoundError):
-            os.unlink(self._file(id, "taken"))
+        Path(self._file(id, "taken")).unlink(missing_ok=True)
 
     def state(self, id: str) -> dict[str, Any]:
         """How far a conversation is worked through; {} for one that is new."""
@@ -239,8 +232,7 @@ class Spool:
     def drop(self, id: str) -> None:
         """Forgets a conversation that is over."""
         for kind in ("json", "jsonl", "taken", "lock", "cut"):
-            with suppress(FileNotFoundError):
-                os.unlink(self._file(id, kind))
+            Path(self._file(id, kind)).unlink(missing_ok=True)
 
     def known(self, id: str) -> bool:
         """Whether hooks ever reported of a conversation."""
@@ -258,8 +250,7 @@ class Spool:
         return found
 
     def mark_cut(self, id: str) -> None:
-        """Remembers that a conversation was cut, until `was_cut` is asked."""
-        os.makedirs(self.folder, mode=0o700, exist_ok=True)
+        """Remembers that a conversation of which something was reported was cut, until `was_cut` is asked."""
         os.close(os.open(self._file(id, "cut"), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
 
     def was_cut(self, id: str) -> bool:
@@ -276,19 +267,13 @@ class Spool:
 
 
 def _lines(path: str) -> list[dict[str, Any]]:
-    try:
-        with open(path, "rb") as file:
-            raw = file.read(2 * MOST_WAITING)
-    except FileNotFoundError:
-        return []
-    found = []
+    found, raw = list[dict[str, Any]](), b""
+    with suppress(FileNotFoundError), open(path, "rb") as file:
+        raw = file.read(2 * MOST_WAITING)
     for line in raw.splitlines():
-        try:
-            record = json.loads(line)
-        except (ValueError, RecursionError):
-            continue  # torn by a crash
-        if isinstance(record, dict):
-            found.append(record)
+        with suppress(ValueError, RecursionError):  # torn by a crash
+            if isinstance(record := json.loads(line), dict):
+                found.append(record)
     return found
 
 
@@ -335,8 +320,7 @@ def write_private(path: str, data: bytes, *, mode: int = 0o600) -> None:
     """Puts a small file in another's place as a whole, by itself for the user's eyes alone. Raises OSError."""
     os.makedirs(os.path.dirname(path), mode=0o700, exist_ok=True)
     temp = f"{path}.{os.getpid()}.tmp"
-    with suppress(FileNotFoundError):
-        os.unlink(temp)  # of a process that was killed
+    Path(temp).unlink(missing_ok=True)  # of a process that was killed
     fd = os.open(temp, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, mode)
     try:
         with open(fd, "wb") as out:

@@ -2,10 +2,9 @@
 as a diff, changed, and taken back.
 
 Promise: what is planned is computed from what stands there and shown before it is made, and making it twice changes nothing. A
-file is replaced whole, by a rename, with its mode kept, and a link is followed to what it names. What a file was before is kept
-beside the home's credentials until the host is taken out; taking out gives its bytes back where nobody else changed the file
-since, and else takes out just what is ours. A host that runs no hook of ours is told of, not taken for one that has nothing to
-report. Not here: what is changed for whom (hosts), and how as text (texts).
+file is replaced whole, by a rename, with its mode kept, and a link is followed to what it names. What a file was is kept beside the
+home's credentials; taking out gives its bytes back where nobody else changed the file since, and else takes out just what is ours.
+A host that runs no hook of ours is told of. Not here: what is changed for whom (hosts), and how as text (texts).
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ def host_of(name: str) -> Host:
     return HOSTS[name]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Contact:
     """How a host stands to a home: since when it is connected, and when its hooks last reported; None is never."""
 
@@ -70,19 +69,12 @@ class Contact:
 
 def contact_of(spool: Spool, host: Host) -> Contact:
     found = spool.connection or {}
-    heard = max(spool.ids().values(), default=None)
-    return Contact(
-        host=host.name,
-        title=host.title,
-        connected=_moment(found.get("connected")),
-        heard=_moment(heard) if found else None,
-        silent=_moment(found.get("silent")),
-        reports=host.reports,
+    heard = max(spool.ids().values(), default=None) if found else None
+    connected, last, silent = (
+        datetime.fromtimestamp(seconds, UTC) if isinstance(seconds, int | float) else None
+        for seconds in (found.get("connected"), heard, found.get("silent"))
     )
-
-
-def _moment(seconds: object) -> datetime | None:
-    return datetime.fromtimestamp(seconds, UTC) if isinstance(seconds, int | float) else None
+    return Contact(host.name, host.title, connected, last, silent, host.reports)
 
 
 def silent_hosts(home: str, env: Mapping[str, str]) -> Iterator[Remark]:

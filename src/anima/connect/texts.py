@@ -143,8 +143,7 @@ def take(text: str, path: Sequence[str]) -> str:
     node = _found(parse(text), path[:-1])
     if node is None or path[-1] not in node.parts:
         return text
-    start, found = node.parts[path[-1]]
-    return _without(text, node, start, found.end)
+    return _without(text, node, path[-1])
 
 
 def take_item(text: str, path: Sequence[str], value: object) -> str:
@@ -152,8 +151,7 @@ def take_item(text: str, path: Sequence[str], value: object) -> str:
     node = _found(parse(text), path)
     if node is None or not isinstance(node.value, list) or value not in node.value:
         return text
-    start, found = node.parts[node.value.index(value)]
-    return _without(text, node, start, found.end)
+    return _without(text, node, node.value.index(value))
 
 
 def at(text: str, path: Sequence[str]) -> Any:
@@ -170,27 +168,24 @@ def _found(node: JsonNode | None, path: Sequence[str]) -> JsonNode | None:
 
 def _added(text: str, node: JsonNode, name: str, value: object, depth: int) -> str:
     """With something put in behind the last member or element of a node."""
-    spans = [(start, found.end) for start, found in node.parts.values()]
-    newline = "\r\n" if "\r\n" in text else "\n"
-    step = _step(text)
-    drawn = name + _drawn(text, value, depth)
-    if spans:
-        begins, ends = spans[-1]
-        line = text.rfind("\n", 0, begins) + 1
-        before = text[line:begins]  # the blanks of a line of its own, or what else stands before it
-        lead = " " if not line or before.strip() else f"{newline}{before}"
-        return f"{text[:ends]},{lead}{drawn}{text[ends:]}"
-    inside = f"{newline}{step * depth}{drawn}{newline}{step * (depth - 1)}"
-    return text[: node.start + 1] + inside + text[node.end - 1 :]
+    newline, step, drawn = _newline(text), _step(text), name + _drawn(text, value, depth)
+    if not node.parts:
+        inside = f"{newline}{step * depth}{drawn}{newline}{step * (depth - 1)}"
+        return text[: node.start + 1] + inside + text[node.end - 1 :]
+    begins, last = list(node.parts.values())[-1]
+    line = text.rfind("\n", 0, begins) + 1
+    before = text[line:begins]  # the blanks of a line of its own, or what else stands before it
+    lead = " " if not line or before.strip() else f"{newline}{before}"
+    return f"{text[: last.end]},{lead}{drawn}{text[last.end :]}"
 
 
-def _without(text: str, node: JsonNode, start: int, end: int) -> str:
+def _without(text: str, node: JsonNode, key: str | int) -> str:
     """Without a member or element: with the comma before it, or, of the first, with the one after it."""
+    start, taken = node.parts[key]
     others = [found.end for at, found in node.parts.values() if at < start]
-    before = _after(text, max(others)) if others else 0
+    before, after = _after(text, max(others)) if others else 0, _after(text, taken.end)
     if others and text[before] == ",":
-        return text[:before] + text[end:]
-    after = _after(text, end)
+        return text[:before] + text[taken.end :]
     if text[after] == ",":
         return text[:start] + text[_after(text, after + 1) :]
     return text[: node.start + 1] + text[node.end - 1 :]
@@ -198,15 +193,18 @@ def _without(text: str, node: JsonNode, start: int, end: int) -> str:
 
 def _drawn(text: str, value: object, depth: int) -> str:
     """A value as it is written at this depth of the file."""
-    step, newline = _step(text), "\r\n" if "\r\n" in text else "\n"
-    lines = laid_out(value, step).split("\n")
-    return newline.join([lines[0], *(step * depth + line for line in lines[1:])])
+    step = _step(text)
+    return laid_out(value, step).replace("\n", _newline(text) + step * depth)
 
 
 def laid_out(value: object, step: str = "  ") -> str:
     """A value as a person reads it: a list of texts stands on one line."""
     text = json.dumps(value, ensure_ascii=False, indent=step)
     return _TEXTS.sub(lambda found: "[" + _BREAK.sub(", ", found[1]) + "]", text)
+
+
+def _newline(text: str) -> str:
+    return "\r\n" if "\r\n" in text else "\n"
 
 
 def _step(text: str) -> str:
