@@ -87,8 +87,6 @@ class Chat:
     def model(self) -> str:
         return self._choice.name if self._choice else self.session.model or ""
 
-    # -- what is said ---------------------------------------------------------------------------------------------------
-
     async def say(self, text: str, *, apart: bool = False, brought: Brought = (), **about: str) -> tuple[int, int]:
         """The number of the turn in which it is heard, and that of the last event before. While a turn runs it is heard in
         that one or right after it, unless it is to be `apart`."""
@@ -183,8 +181,6 @@ class Chat:
         await asyncio.to_thread(self.session.take_in, "", sessions=(session,))
         await asyncio.to_thread(self.session.log, "assistant", text)
 
-    # -- taking it up ---------------------------------------------------------------------------------------------------
-
     async def _ready(self) -> Conversation:
         """The conversation with the model that is used now, made anew where the model or the record changed."""
         choice, entries = await asyncio.to_thread(lambda: (models_of(self._home).choice(), self._total()))
@@ -233,8 +229,6 @@ class Chat:
                 return entries, self._began
         return self._entries, self._began
 
-    # -- cards ----------------------------------------------------------------------------------------------------------
-
     async def _look_for_cards(self) -> None:
         if self.session.guest is not None:
             return
@@ -242,8 +236,6 @@ class Chat:
             if card["mark"] not in self._told:
                 self._told.add(card["mark"])
                 self.feed.tell("card", turn=self._running, **card)
-
-    # -- the end --------------------------------------------------------------------------------------------------------
 
     async def close(self, *, end: bool = False) -> None:
         """Lets it go; whoever takes it up goes on, unless this is its end."""
@@ -310,8 +302,6 @@ class Chats:
     @property
     def is_busy(self) -> bool:
         return any(chat.is_running or chat.feed.waiting for chat in tuple(self._open.values()))
-
-    # -- which one --------------------------------------------------------------------------------------------------------
 
     async def begin(self) -> Chat:
         """A new conversation of the owner's own."""
@@ -396,8 +386,6 @@ class Chats:
             if not chat.is_running and (now - chat.seen > IDLE or len(found) < over):
                 found.append(self._open.pop(chat.id))
         return found
-
-    # -- the end --------------------------------------------------------------------------------------------------------
 
     def hush(self) -> None:
         """Ends every stream."""

@@ -138,8 +138,6 @@ class Conversation:
     async def __aexit__(self, *raised: object) -> None:
         await self._ways.aclose()
 
-    # -- a turn ---------------------------------------------------------------------------------------------------------
-
     async def turn(self, text: str, **about: str) -> Answered:
         """What the model answers. Raises ModelDown; stopped from outside, what was said until then is kept. What the person
         says is a no to every call that still waits for the owner. `about` is its `message_id` and `sender_id`."""
@@ -261,8 +259,6 @@ class Conversation:
         prompt, said = lodging.tokens_of(self.session.prompt.text), sum(map(lodging.weight, self._turns))
         base = max(prompt, self._in_context() - said)
         return max(LEAST, min(int(window * KEPT), ((self._limit or window) - base) // 2))
-
-    # -- the cut --------------------------------------------------------------------------------------------------------
 
     async def compact(self, why: str = "") -> bool:
         """Writes down what matters, has what goes summed up, and cuts: what fits stays, and by command, without a `why`, the

@@ -160,8 +160,6 @@ class Delegates:
             self.notice(told)
         return told
 
-    # -- sub-agents -------------------------------------------------------------------------------------------------------
-
     async def _spawn(self, *, agent: str, task: str, wait: int) -> tuple[dict[str, Any], str | None]:
         pages = self.session.rooms.prompts.subagents()[0] if self._spawns else {}
         if agent not in pages:
@@ -272,8 +270,6 @@ class Delegates:
             await asyncio.wait({work.task})
             work.state = "done, and gone" if was == "done" else "cancelled"  # also where it had not begun
             work.session.close()
-
-    # -- peers ------------------------------------------------------------------------------------------------------------
 
     async def _ask(self, *, agent: str, text: str) -> tuple[dict[str, Any], str | None]:
         """Asks another agent once. It has a session of its own in its own home, in which it can write nothing."""

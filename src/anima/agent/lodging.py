@@ -173,8 +173,6 @@ class Lodging(AbstractCapability[Any]):
     def get_model_settings(self) -> ai.ModelSettings:
         return ai.ModelSettings(timeout=SILENCE, request_timeout=REQUEST, first_event_timeout=SILENCE)
 
-    # -- what is said ---------------------------------------------------------------------------------------------------
-
     def log(self, role: Any, text: str, *, name: str | None = None, **about: str | None) -> None:
         turn = self.session.log(role, text, name=name, **about)
         self.told(replace(turn or Turn(timestamp="", role=role, content=text, name=name), content=text))
@@ -229,8 +227,6 @@ class Lodging(AbstractCapability[Any]):
             if said := "".join(self._partial).strip():  # at once: whoever stops a turn may stop the loop too
                 self.log("assistant", said + STOPPED)
             self._partial.clear()
-
-    # -- what is done ---------------------------------------------------------------------------------------------------
 
     def _tool(self, tool: Tool) -> ai.Tool[Any]:
         def call(ctx: ai.RunContext[Any], **given: Any) -> dict[str, Any]:

@@ -31,20 +31,12 @@ OUR_HEADERS = {"User-Agent": "anima"}  # in place of those that a client would t
 NO_KEY = "no-key"  # a server on this machine wants none, and a client must not take one from the environment instead
 
 
-@dataclass(frozen=True, slots=True)
-class Vendor:
-    """Where models of a kind are asked, and which variable holds a key for that address."""
-
-    url: str
-    variable: str = ""
-
-
-SERVICES = {
-    "anthropic": Vendor("https://api.anthropic.com", "ANTHROPIC_API_KEY"),
-    "openai": Vendor("https://api.openai.com/v1", "OPENAI_API_KEY"),
-    "openai-chat": Vendor("https://api.openai.com/v1", "OPENAI_API_KEY"),
-    "openrouter": Vendor("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
-    "ollama": Vendor("http://127.0.0.1:11434/v1"),
+SERVICES = {  # where models of a kind are asked, and which variable holds a key for that address
+    "anthropic": ("https://api.anthropic.com", "ANTHROPIC_API_KEY"),
+    "openai": ("https://api.openai.com/v1", "OPENAI_API_KEY"),
+    "openai-chat": ("https://api.openai.com/v1", "OPENAI_API_KEY"),
+    "openrouter": ("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
+    "ollama": ("http://127.0.0.1:11434/v1", ""),
 }
 
 
@@ -69,15 +61,13 @@ class Models:
         """Those of the user whose home it is: its credentials lie in serve/NAME of the same folder."""
         return cls(home.credentials.parents[1], home.site.env)
 
-    # -- asking ---------------------------------------------------------------------------------------------------------
-
     def choice(self, name: str | None = None) -> ModelChoice:
         """The model of that name, or the one that is used. Raises BadArguments."""
         kept = self._kept()
         name = name or kept.use
         if name == PRACTICE:
             return ModelChoice(name=PRACTICE, used=kept.use == PRACTICE)
-        url = kept.models.get(name) or _service(name).url
+        url = kept.models.get(name) or _service(name)[0]
         return ModelChoice(name=name, url=url, key=self._key_in_words(kept, url), used=name == kept.use)
 
     def all(self) -> tuple[ModelChoice, ...]:
@@ -87,7 +77,7 @@ class Models:
     def offers(self) -> tuple[tuple[str, str], ...]:
         """(variable, service) of keys that stand in the environment and that nobody said may be used."""
         keys = self._kept().keys
-        found = {each.variable: kind for kind, each in SERVICES.items() if each.variable and each.url not in keys}
+        found = {variable: kind for kind, (url, variable) in SERVICES.items() if variable and url not in keys}
         return tuple((variable, kind) for variable, kind in found.items() if self._env.get(variable))
 
     def _key_in_words(self, kept: _Kept, url: str) -> str:
@@ -98,24 +88,22 @@ class Models:
             return "kept in your configuration"
         return "none needed" if is_local(url) else "none yet"
 
-    # -- setting --------------------------------------------------------------------------------------------------------
-
     def use(self, name: str, *, url: str = "", key: str = "", ask: Callable[[], str] | None = None) -> ModelChoice:
         """Uses a model from now on, and its service's key: the one given, else one kept for this address, else, for the
         service's own address, the one in the environment, else what `ask` gives, before anything is kept. Raises
         BadArguments, and Refused where a key would travel in the clear."""
         kept = self._kept()
         if name != PRACTICE:
-            service = _service(name)
-            place = url or kept.models.get(name) or service.url
+            own, variable = _service(name)
+            place = url or kept.models.get(name) or own
             parts = urlsplit(place)
             if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.query:
                 raise BadArguments(f"{place!r} is no address of a model", hint="such as http://127.0.0.1:8080/v1")
             place = kept.models[name] = place.rstrip("/")
             if key:
                 kept.keys[place] = {"key": _plain(key)}
-            elif place not in kept.keys and place == service.url and self._env.get(service.variable):
-                kept.keys[place] = {"env": service.variable}
+            elif place not in kept.keys and place == own and self._env.get(variable):
+                kept.keys[place] = {"env": variable}
             elif ask and self._key_in_words(kept, place) == "none yet" and (typed := ask()):
                 kept.keys[place] = {"key": _plain(typed)}
             if kept.keys.get(place) and parts.scheme != "https" and not is_local(place):
@@ -135,8 +123,6 @@ class Models:
         if kept.use == name:
             kept.use = PRACTICE
         self._keep(kept)
-
-    # -- making ---------------------------------------------------------------------------------------------------------
 
     def named(self, name: str) -> ChatModel:
         """The model of that name, which the user chose once or whose service they did. Raises BadArguments."""
@@ -176,11 +162,9 @@ class Models:
         key = self._env.get(held["env"], "") if "env" in held else held.get("key", "")
         if key or is_local(choice.url):
             return key or NO_KEY
-        name, variable = choice.name, _service(choice.name).variable
+        name, (_, variable) = choice.name, _service(choice.name)
         found = f" {variable} is set, and it is used once you say so." if self._env.get(variable) else ""
         raise BadArguments(f"there is no key for {name} at {choice.url}.{found}", hint=f"anima model {name}")
-
-    # -- the file -------------------------------------------------------------------------------------------------------
 
     def _kept(self) -> _Kept:
         try:
@@ -227,7 +211,7 @@ def _texts(held: object) -> dict[str, str]:
     return {str(key): str(value) for key, value in held.items()} if isinstance(held, dict) else {}
 
 
-def _service(name: str) -> Vendor:
+def _service(name: str) -> tuple[str, str]:
     kind, colon, model = name.partition(":")
     if not colon or not model or kind not in SERVICES:
         known = ", ".join(f"{each}:NAME" for each in SERVICES)

@@ -66,8 +66,6 @@ class Rituals:
         self._models = Models.of(home)
         self._made = made or self._models.named
 
-    # -- what there is ----------------------------------------------------------------------------------------------------
-
     def state(self) -> Schedule:
         return schedule.state_of(self._store)
 
@@ -111,8 +109,6 @@ class Rituals:
         tokens = sum(count * prompts[_scope(each)] for each, count in runs)
         return Estimate(runs=sum(count for _, count in runs), tokens=tokens, most=self._asked.day_tokens)
 
-    # -- switches ---------------------------------------------------------------------------------------------------------
-
     def switch(self, on: bool) -> Schedule:
         """On, which forgets why it was stopped; or off, which it stays until it is switched on."""
         forgotten: dict[str, Any] = {"stopped": "", "failures": 0} if on else {}
@@ -141,8 +137,6 @@ class Rituals:
             state = made(self.state())
             self._store.state.put(schedule.STATE, state.written())
             return state
-
-    # -- running ----------------------------------------------------------------------------------------------------------
 
     def round(self, *, starting: bool = False) -> list[RitualRun]:
         """Everything that is due now, one after the other; for a server's rounds, `starting` with the first. Whoever does

@@ -42,8 +42,6 @@ class LodgedMemory(BetaBuiltinFunctionTool):
         self.session, self.prompt = session, session.prompt.text
         self._lodger, self._mutex = Lodger(session), threading.RLock()
 
-    # -- the conversation -----------------------------------------------------------------------------------------------
-
     def asked(self, text: str) -> list[dict[str, Any]]:
         """What the person says, on record; and all messages of the conversation with it, for the service."""
         self._lodger.owner(text)
@@ -65,8 +63,6 @@ class LodgedMemory(BetaBuiltinFunctionTool):
             if is_others or block.type not in _MODEL_TEXT:
                 self._lodger.attached()
         self._lodger.model("".join(block.text for block in message.content if block.type == "text"))
-
-    # -- the tool -------------------------------------------------------------------------------------------------------
 
     def to_dict(self) -> Any:
         return {"type": "memory_20250818", "name": "memory"}
@@ -154,8 +150,6 @@ class LodgedMemory(BetaBuiltinFunctionTool):
         for each in inside:
             self._done(self.session.change(Kind.MOVE, each, to=new + each.removeprefix(old)))
         return f"Successfully renamed {command['old_path']} to {command['new_path']}"
-
-    # -- how ------------------------------------------------------------------------------------------------------------
 
     def _path(self, named: object) -> str:
         """A path of the tool's as one of the home's; "" is the home itself."""

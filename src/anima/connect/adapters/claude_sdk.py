@@ -72,8 +72,6 @@ class LodgedClaude(SessionStore):
 
         return SdkMcpTool(name=tool.name, description=tool.about, input_schema=tool.schema(), handler=call)
 
-    # -- hooks ----------------------------------------------------------------------------------------------------------
-
     def hooks(self) -> dict[str, list[HookMatcher]]:
         """The home's hooks, for options that somebody else makes."""
         work: dict[str, Callable[[Mapping[str, Any]], dict[str, Any] | None]] = {
@@ -112,8 +110,6 @@ class LodgedClaude(SessionStore):
     def _helped(self, given: Mapping[str, Any]) -> dict[str, Any]:
         told = self.session.sub().prompt.text
         return {"hookSpecificOutput": {"hookEventName": "SubagentStart", "additionalContext": told}}
-
-    # -- the SDK's SessionStore -----------------------------------------------------------------------------------------
 
     async def append(self, key: Any, entries: list[Any]) -> None:
         if entries and self._logs is not None:

@@ -53,8 +53,6 @@ class LodgedStore(BaseStore):
         self.tools = [self._tool(tool) for tool in session.tools()] if session.access != "none" else []
         self._top = f"{session.site.layout.topics}/"
 
-    # -- items ----------------------------------------------------------------------------------------------------------
-
     def batch(self, ops: Iterable[Any]) -> list[Any]:
         return [self._do(op) for op in ops]
 
@@ -131,8 +129,6 @@ class LodgedStore(BaseStore):
             found = {each for each in found if _matches(each, asked.path, asked.match_type == "suffix")}
         cut = sorted({each[: op.max_depth] for each in found})
         return cut[op.offset : op.offset + op.limit]
-
-    # -- the conversation -----------------------------------------------------------------------------------------------
 
     def shown(self, messages: Sequence[BaseMessage]) -> list[BaseMessage]:
         """What a model is shown: the prompt, then these messages, of which what is new is taken in."""

@@ -54,8 +54,6 @@ class LodgedSession(RunHooks[Any]):
             strict_json_schema=False,
         )
 
-    # -- the SDK's Session ----------------------------------------------------------------------------------------------
-
     async def get_items(self, limit: int | None = None) -> list[Any]:
         self._told.clear()  # a run begins, and its hooks have not reported yet
         found = [item for items in (await asyncio.to_thread(self._shown)).values() for item in items]
@@ -117,8 +115,6 @@ class LodgedSession(RunHooks[Any]):
 
     async def clear_session(self) -> None:
         await asyncio.to_thread(self.session.after_compaction)
-
-    # -- the SDK's hooks ------------------------------------------------------------------------------------------------
 
     async def on_tool_start(self, context: Any, agent: Any, tool: Any) -> None:
         if any(tool is each for each in self.tools):

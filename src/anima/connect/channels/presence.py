@@ -1,14 +1,11 @@
 """A home's presence on a channel: its account there, who is who, whose conversation it is, what goes back, and cards: what waits for
 somebody, as a message with two buttons.
 
-Promise: an account stands in the user's own configuration, never in a home; a channel is attended by one process at a time,
-until it is switched off. Alone with the owner it is the owner's own conversation; alone with anybody else it is theirs, with
-a layer of their own which they review themselves; in a group the agent answers when it is meant, and knows what that group
-may know. Cards and notices go to the owner alone. A message is answered once, after a kill too: what came in is done when its
-answer is out, the transcript says how far it was heard, and answers are sent from there. State holds numbers and names, no
-text. A yes is bound to what the card showed, and the card showed all of it. Identity files, forgetting, whatever the scan
-warns of and what does not fit into one message have no buttons: the card says where that is decided, and no press decides it.
-Not here: carrying (channels), turns (agent.chats).
+Promise: an account stands in the user's own configuration; a channel is attended by one process at a time, until it is switched off.
+Alone with the owner it is the owner's own conversation; alone with anybody else it is theirs, with a layer which they review
+themselves; in a group the agent answers when it is meant. Cards and notices go to the owner alone. A message is answered once, after
+a kill too: what came in is done when its answer is out. A yes is bound to what the card showed, and the card showed all of it: what
+it cannot show, or no press may decide, has no buttons. State holds numbers and names, no text. Not here: turns (agent.chats).
 """
 
 from __future__ import annotations
@@ -114,31 +111,28 @@ class Card(NamedTuple):
     buttons: tuple[Button, ...]
 
 
-def of_proposal(home: Home, waiting: Proposal, fits: Callable[[str], bool]) -> Card:
-    asks = "calls a tool" if waiting.call else f"changes {waiting.path.text}"
-    text = f"{waiting.id} {asks}: {waiting.why}\n\n{waiting.diff}"
-    alone = home.inbox.alone(waiting).removeprefix("call")  # which is decided here, too
-    if not alone and any(finding.severity >= Severity.DANGER for finding in waiting.findings):
-        alone = "danger"
-    return _card(waiting.id, waiting.content, text, alone, fits, call=waiting.call is not None)
-
-
-def of_noted(waiting: ForReview, fits: Callable[[str], bool]) -> Card:
-    entry = waiting.entry
-    read = f" It had read: {', '.join(sorted(entry.origins))}." if entry.origins else ""
-    section = f" under “{entry.section}”" if entry.section else ""
-    text = f"{entry.id} was noted for {entry.to.text}{section}.{read}\n\n{entry.text}"
-    return _card(entry.id, entry.whole_name[1:], text, "danger" if waiting.findings else "", fits)
-
-
-def _card(id: str, mark: str, text: str, alone: str, fits: Callable[[str], bool], *, call: bool = False) -> Card:
+def card_of(home: Home, waiting: Proposal | ForReview, fits: Callable[[str], bool]) -> Card:
+    """What waits, as it is shown: without buttons where that is decided elsewhere."""
+    if isinstance(waiting, Proposal):
+        id, mark, is_call = waiting.id, waiting.content, waiting.call is not None
+        asks = "calls a tool" if is_call else f"changes {waiting.path.text}"
+        text = f"{id} {asks}: {waiting.why}\n\n{waiting.diff}"
+        alone = home.inbox.alone(waiting).removeprefix("call")  # which is decided here, too
+        if not alone and any(finding.severity >= Severity.DANGER for finding in waiting.findings):
+            alone = "danger"
+    else:
+        entry, is_call, alone = waiting.entry, False, "danger" if waiting.findings else ""
+        id, mark = entry.id, entry.whole_name[1:]
+        read = f" It had read: {', '.join(sorted(entry.origins))}." if entry.origins else ""
+        section = f" under “{entry.section}”" if entry.section else ""
+        text = f"{id} was noted for {entry.to.text}{section}.{read}\n\n{entry.text}"
     text = "\n".join(printable(line, len(line)) for line in text.rstrip("\n").split("\n"))  # nothing in it is hidden
     if not fits(text):
         text, alone = f"{text.partition(chr(10))[0]}\n\nIt is too long to be shown here.", alone or "long"
     if alone:
         return Card(mark, f"{text}\n\n{_WHY.get(alone, '')} {ELSEWHERE}", ())
-    yes = Button("Yes, call it" if call else "Keep", f"{YES} {id} {mark[:16]}")
-    return Card(mark, text, (yes, Button("No" if call else "Drop", f"{NO} {id} {mark[:16]}")))
+    yes = Button("Yes, call it" if is_call else "Keep", f"{YES} {id} {mark[:16]}")
+    return Card(mark, text, (yes, Button("No" if is_call else "Drop", f"{NO} {id} {mark[:16]}")))
 
 
 def decided(home: Home, data: str, fits: Callable[[str], bool]) -> tuple[str, str]:
@@ -147,10 +141,9 @@ def decided(home: Home, data: str, fits: Callable[[str], bool]) -> tuple[str, st
     verb, _, id = data.rpartition(" ")[0].partition(" ")
     asked = next((each for each in home.inbox.all() if each.id == id), None)
     noted = next((each for each in home.inbox.noted() if each.entry.id == id), None)
-    if asked is None and noted is None:
+    if (waits := asked or noted) is None:
         raise NoSuchProposal("this was decided already, or waits no longer")
-    card = of_proposal(home, asked, fits) if asked else of_noted(noted, fits) if noted else None
-    if card is None or data not in (button.data for button in card.buttons):
+    if data not in (button.data for button in card_of(home, waits, fits).buttons):
         raise Refused(f"{id} is not what it was, or is not decided here. {ELSEWHERE}", rule="card")
     receipts: Sequence[Receipt] = ()
     if asked is None:
@@ -173,6 +166,7 @@ LOOKED = 400  # entries, the newest, among which a message is looked for
 FORGETS = timedelta(days=6)  # after a week without news Telegram begins its numbers anew, anywhere
 A_TOKEN = 4  # characters, about
 SORRY = "I cannot answer that just now."
+_SIGNS = dict.fromkeys(map(ord, "[]()<>:`"), " ")
 HELP = "/new begins another conversation, /stop stops an answer, /review shows what waits for you."
 
 
@@ -343,22 +337,24 @@ class Presence:
             place |= {"sender": heard.sender, "chat_type": "direct"}
         else:
             place |= {"group": self._group(heard.venue), "chat_type": "group"}
-            text = f"[{_plain(heard.name)}, {heard.sender}] {text}"
+            called = (
+                " ".join(heard.name.translate(_SIGNS).split()) or "somebody"
+            )  # which cannot pass for more than a name
+            text = f"[{called}, {heard.sender}] {text}"
         chat = await self._chats.joined(known.session, listener, partial(self.home.sessions.begin, **place))
         if chat.id != known.session:
             known.session, known.sent, known.cards = chat.id, 0, []
         held = 0 if listener.sees_all else len(chat.session.prompt.text) // A_TOKEN  # set aside, as long as it goes on
         self.state.spent += held
         await self._save()
-        self._owed[chat.id, await self._turn(chat, heard, text)] = (heard, held)
-        return True
-
-    async def _turn(self, chat: Chat, heard: Heard, text: str) -> int:
         if await self._entry(chat.id, _mark(heard)) is not None:
-            return (await chat.say("", apart=True))[0]  # it was heard before a kill, and goes on
-        brought = [(what, f"message {heard.message}:\n{said}") for what, said in heard.outside]
-        about = {"message_id": _mark(heard)} | ({} if heard.venue.is_direct else {"sender_id": heard.sender})
-        return (await chat.say(text if heard.text else "", apart=True, brought=brought, **about))[0]
+            number, _ = await chat.say("", apart=True)  # it was heard before a kill, and goes on
+        else:
+            brought = [(what, f"message {heard.message}:\n{said}") for what, said in heard.outside]
+            about = {"message_id": _mark(heard)} | ({} if heard.venue.is_direct else {"sender_id": heard.sender})
+            number, _ = await chat.say(text if heard.text else "", apart=True, brought=brought, **about)
+        self._owed[chat.id, number] = (heard, held)
+        return True
 
     async def _entry(self, session: str, mark: str) -> Turn | None:
         entries = await asyncio.to_thread(self._read, session, limit=LOOKED, newest=True)
@@ -410,7 +406,7 @@ class Presence:
                 return ""
             case "review" if listener.sees_all:
                 asked, noted = await asyncio.to_thread(lambda: (self.home.inbox.all(), self.home.inbox.noted()))
-                more = len(asked) + len(noted) - await self._show(known, asked, noted, again=True)
+                more = len(asked) + len(noted) - await self._show(known, [*asked, *noted], again=True)
                 return f"{more} more: anima review" if more else "" if asked or noted else "Nothing waits for you."
             case "review" | "keep" | "drop" if heard.venue.is_direct and not listener.sees_all:
                 return await asyncio.to_thread(self._own, heard, f"{folder_of(listener.layer)}/")
@@ -440,12 +436,11 @@ class Presence:
 
     # -- cards ----------------------------------------------------------------------------------------------------------
 
-    async def _show(self, known: KnownVenue, asked: Sequence[Any], noted: Sequence[Any], *, again: bool = False) -> int:
+    async def _show(self, known: KnownVenue, waits: Sequence[Proposal | ForReview], *, again: bool = False) -> int:
         """Shows what waits and was not shown yet; how many."""
-        home, fits = self.home, self.channel.fits
 
         def drawn() -> list[Card]:
-            return [*(of_proposal(home, each, fits) for each in asked), *(of_noted(each, fits) for each in noted)]
+            return [card_of(self.home, each, self.channel.fits) for each in waits]
 
         cards = [card for card in await asyncio.to_thread(drawn) if again or card.mark not in known.cards][:SHOWN]
         for card in cards:
@@ -506,7 +501,8 @@ class Presence:
                     await self._sent(known.venue, turn.content, to)
                 known.sent = number
             if is_owners:
-                await self._show(known, *await asyncio.to_thread(waiting, self.home, chat.id))
+                asked, noted = await asyncio.to_thread(waiting, self.home, chat.id)
+                await self._show(known, [*asked, *noted])
             if event.kind == "error":
                 wrong = f"{event.data['text']} ({event.data.get('hint') or 'what you said is kept'})"
                 await self._told(known.venue, wrong if is_owners else SORRY)
@@ -551,8 +547,3 @@ class Presence:
 def _mark(heard: Heard) -> str:
     """A message as transcripts name it."""
     return f"{heard.venue.chat}:{heard.message}"
-
-
-def _plain(name: str) -> str:
-    """What somebody calls themselves, so that it cannot pass for more than a name."""
-    return " ".join(name.translate(dict.fromkeys(map(ord, "[]()<>:`"), " ")).split()) or "somebody"

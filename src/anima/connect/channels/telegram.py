@@ -87,8 +87,6 @@ class Telegram:
     async def close(self) -> None:
         await self._http.aclose()
 
-    # -- asking ---------------------------------------------------------------------------------------------------------
-
     async def _call(self, method: str, *, seconds: float = 30.0, **given: Any) -> Any:
         for _ in range(TRIES):
             said = await self._answer(method, given, seconds)
@@ -118,8 +116,6 @@ class Telegram:
         except (httpx2.HTTPError, httpx2.InvalidURL, ValueError, OSError, RecursionError) as error:
             raise ChannelDown(f"Telegram cannot be reached, or not be understood ({type(error).__name__})") from None
         return said if isinstance(said, dict) else {}
-
-    # -- what came in ---------------------------------------------------------------------------------------------------
 
     def _heard(self, update: Mapping[str, Any]) -> Heard:
         try:
