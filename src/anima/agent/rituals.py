@@ -61,8 +61,7 @@ class Rituals:
     is how many tokens there are beside what the configuration says."""
 
     def __init__(self, home: Home, *, made: Callable[[str], ChatModel] | None = None, left: int | None = None) -> None:
-        self._left = left
-        self.home, self._asked, self._store = home, home.config.rituals, home.site.store
+        self.home, self._asked, self._store, self._left = home, home.config.rituals, home.site.store, left
         self._models = Models.of(home)
         self._made = made or self._models.named
 
@@ -89,11 +88,11 @@ class Rituals:
                 found += [routine] if routine.text else []
         return found, wrong
 
-    def boot(self) -> Ritual | None:
-        """What a start of the server asks for."""
+    def boot(self) -> list[Ritual]:
+        """What a start of the server asks for, if anything."""
         path = self.home.layout.row("boot").path
         text = self._text(path)
-        return None if schedule.is_empty(text) else Ritual(name="boot", kind="boot", path=path, text=text.strip())
+        return [] if schedule.is_empty(text) else [Ritual(name="boot", kind="boot", path=path, text=text.strip())]
 
     def _text(self, path: str) -> str:
         try:
@@ -125,8 +124,8 @@ class Rituals:
         return self._change(changed)
 
     def _named(self, name: str) -> Ritual:
-        found, boot = self.pages()[0], self.boot()
-        for each in [*found, *([boot] if boot else [])]:
+        found = self.pages()[0]
+        for each in [*found, *self.boot()]:
             if each.name == name:
                 return each
         known, hint = ", ".join(each.name for each in found) or "none", f"a routine is a page {ROUTINES}/NAME.md"
@@ -146,16 +145,13 @@ class Rituals:
             return []
         try:
             with self._store.lease("rituals", patience=0):
-                boot = self.boot() if starting else None
-                return self._all_due([*self.pages()[0], *([boot] if boot else [])])
+                return self._all_due([*self.pages()[0], *(self.boot() if starting else [])])
         except HomeBusy:
             return []
 
     def _all_due(self, rituals: Sequence[Ritual]) -> list[RitualRun]:
-        done = list[RitualRun]()
-        before = self.state()
-        state = before.on_day(self.now(), rituals)
-        if state != before:
+        done, before = list[RitualRun](), self.state()
+        if (state := before.on_day(self.now(), rituals)) != before:
             self._change(lambda kept: kept.on_day(self.now(), rituals))
         for ritual in rituals:
             known = self._watched(ritual)
@@ -175,10 +171,8 @@ class Rituals:
 
     def _watched(self, ritual: Ritual) -> tuple[str, ...] | None:
         """What stands where a routine watches, as digests of names; None for one that does not."""
-        if not ritual.watch:
-            return None
-        if self._store.documents.kind_of(ritual.watch) != "folder":
-            return ()
+        if not ritual.watch or self._store.documents.kind_of(ritual.watch) != "folder":
+            return () if ritual.watch else None
         return schedule.digests(entry.path for entry in self.home.list_all(ritual.watch))
 
     def _waits(self, ritual: Ritual) -> bool:
@@ -197,8 +191,7 @@ class Rituals:
             return self._run(ritual, self._watched(ritual))
 
     def _run(self, ritual: Ritual, known: tuple[str, ...] | None) -> RitualRun:
-        most = schedule.allowance(ritual, self.state(), self._asked)
-        most = most if self._left is None else min(most, self._left)
+        most = schedule.allowance(ritual, self.state(), self._asked, self._left)
         name = ritual.model or self._asked.model or self._models.choice().name
         with self.home.sessions.begin(scope=_scope(ritual), channel=ritual.kind, model=name) as session:
             most = most if most >= tokens_of(session.prompt.text) + LEAST else 0

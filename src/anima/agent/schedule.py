@@ -1,10 +1,9 @@
 """The schedule of an agent: what it does while nobody talks to it, when, and for how many tokens; and what it delivered then.
 
-Promise: the same pages, state and moment give the same answer. Missed runs are one. Nothing is due while the schedule is
-off or was stopped, in quiet hours, or beyond the day's tokens; a page that asks for nothing is no run, and one that is gone
-never runs again. Times are the owner's. A conversation that begins is told once what was delivered since the last, framed as
-a record, from the transcripts of those runs, so that what was forgotten there is not told; whatever those sessions had read,
-it has read then too. Not here: the clock, the model, and doing it (rituals).
+Promise: the same pages, state and moment give the same answer. Missed runs are one. Nothing is due while the schedule is off or was
+stopped, in quiet hours, or beyond the day's tokens; a page that asks for nothing is no run, and one that is gone never runs again.
+Times are the owner's. A conversation that begins is told once what was delivered since the last, from the transcripts of those runs,
+so that what was forgotten there is not told. Not here: the clock, the model, and doing it (rituals).
 """
 
 from __future__ import annotations
@@ -259,9 +258,10 @@ def is_due(ritual: Ritual, state: Schedule, now: datetime, zone: str, *, new: bo
     return due(ritual.at, zone, since, now) is not None if ritual.at else new
 
 
-def allowance(ritual: Ritual, state: Schedule, asked: RitualsConfig) -> int:
-    """How many tokens a run may have: its own, and never more than the day has left."""
-    return max(0, min(ritual.tokens or asked.run_tokens, asked.day_tokens - state.spent))
+def allowance(ritual: Ritual, state: Schedule, asked: RitualsConfig, left: int | None = None) -> int:
+    """How many tokens a run may have: its own, and never more than the day has left, nor than are `left` beside that."""
+    most = max(0, min(ritual.tokens or asked.run_tokens, asked.day_tokens - state.spent))
+    return most if left is None else min(most, left)
 
 
 def next_run(ritual: Ritual, state: Schedule, now: datetime, zone: str) -> datetime | None:

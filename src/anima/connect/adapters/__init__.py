@@ -12,7 +12,8 @@ import json
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from dataclasses import replace
+from typing import Any, Literal
 
 from anima import Session, Turn
 from anima.errors import MissingExtra
@@ -34,8 +35,8 @@ class Lodger:
     """One conversation that a library holds, and the session that keeps it."""
 
     def __init__(self, session: Session) -> None:
-        self.session = session
-        talks = session.rooms
+        self.session, talks = session, session.rooms
+        self.tools = session.tools() if session.access != "none" else ()
         self._kept_of = talks.kept_of
         past = talks.read(session.id, limit=_ALL).entries if talks.kept and talks.has(session.id) else ()
         self._known = {turn.message_id for turn in past if turn.call is None}
@@ -56,14 +57,15 @@ class Lodger:
 
     def owner(self, text: str, id: str | None = None) -> None:
         """What the owner, or whoever the session is with, says."""
-        if self.is_new(id) and text.strip():
-            self._texts.add(text)
-            self.session.log("user", text, message_id=id)
+        self._said("user", text, id)
 
     def model(self, text: str, id: str | None = None) -> None:
+        self._said("assistant", text, id)
+
+    def _said(self, role: Literal["user", "assistant"], text: str, id: str | None) -> None:
         if self.is_new(id) and text.strip():
             self._texts.add(text)
-            self.session.log("assistant", text, message_id=id)
+            self.session.log(role, text, message_id=id)
 
     def other(self, name: str, text: str, id: str | None = None) -> None:
         """What somebody else says in the conversation: another agent, a program, a file that was handed over."""
@@ -99,20 +101,19 @@ class Lodger:
                 return True
         return False
 
-    def past(self) -> list[tuple[str, Turn]]:
-        """What a model that takes the conversation up is shown: (who, entry); who is owner, model, call or other. The
-        summary of what was cut comes first, as an entry of somebody else's."""
+    def past(self) -> list[tuple[str, str, Turn]]:
+        """What a model that takes the conversation up is shown: (who, id of a call, entry); who is owner, model, call or other.
+        The words of somebody else have their name before them; the summary of what was cut comes first, as such an entry."""
         summary, turns = self.session.context()
-        found = [("other", Turn(timestamp="", role="user", content=summary, name="summary"))] if summary else []
-        for turn in turns:
+        first = [Turn(timestamp="", role="user", content=summary, name="summary")] if summary else []
+        found = list[tuple[str, str, Turn]]()
+        for number, turn in enumerate([*first, *turns]):
             who = "call" if turn.call is not None else "other" if turn.name or turn.role == "tool" else turn.role
-            found.append(({"user": "owner", "assistant": "model"}.get(who, who), turn))
+            who = {"user": "owner", "assistant": "model"}.get(who, who)
+            if who not in ("owner", "model", "call"):
+                turn = replace(turn, content=f"[{turn.name or turn.role}]\n{turn.content}")
+            found.append((who, turn.message_id or f"call_{number}", turn))
         return found
-
-
-def framed(turn: Turn) -> str:
-    """The words of somebody else, with their name before them."""
-    return f"[{turn.name or turn.role}]\n{turn.content}"
 
 
 def arguments_of(turn: Turn) -> str:

@@ -15,7 +15,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import Any
 
 from anima import Session, Tool
-from anima.connect.adapters import Lodger, arguments_of, framed, needed
+from anima.connect.adapters import Lodger, arguments_of, needed
 
 with needed("agentscope", "AgentScope"):
     from agentscope.message import AssistantMsg, Msg, TextBlock, ToolCallBlock, ToolResultBlock, UserMsg
@@ -35,7 +35,7 @@ class LodgedMiddleware(MiddlewareBase):
 
     def __init__(self, session: Session) -> None:
         self.session, self.prompt, self._lodger = session, session.prompt.text, Lodger(session)
-        self.tools = [_HomeTool(tool, self._lodger) for tool in session.tools()] if session.access != "none" else []
+        self.tools = [_HomeTool(tool, self._lodger) for tool in self._lodger.tools]
 
     async def list_tools(self) -> list[ToolBase]:
         return list(self.tools)
@@ -91,16 +91,15 @@ class LodgedMiddleware(MiddlewareBase):
     def past(self) -> list[Msg]:
         """The conversation so far, for the context of an agent that takes it up."""
         found: list[Msg] = []
-        for number, (who, turn) in enumerate(self._lodger.past()):
+        for who, id, turn in self._lodger.past():
             if who == "call":
-                id, name = turn.message_id or f"call_{number}", str(turn.name)
-                asked = ToolCallBlock(id=id, name=name, input=arguments_of(turn), state="finished")
-                result = ToolResultBlock(id=id, name=name, output=turn.content, state="success")
+                asked = ToolCallBlock(id=id, name=str(turn.name), input=arguments_of(turn), state="finished")
+                result = ToolResultBlock(id=id, name=str(turn.name), output=turn.content, state="success")
                 message = AssistantMsg(name="assistant", content=[asked, result])
             elif who == "model":
                 message = AssistantMsg(name="assistant", content=turn.content)
             else:
-                message = UserMsg(name="user", content=framed(turn) if who == "other" else turn.content)
+                message = UserMsg(name="user", content=turn.content)
             for block in message.content:
                 self._lodger.is_new(_id(block))
             found.append(message)

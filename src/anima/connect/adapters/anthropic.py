@@ -19,7 +19,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from anima import Session, lines_of
-from anima.connect.adapters import Lodger, framed, needed
+from anima.connect.adapters import Lodger, needed
 from anima.errors import HomeError, NotFound, for_a_model
 from anima.model import Kind
 
@@ -46,14 +46,14 @@ class LodgedMemory(BetaBuiltinFunctionTool):
         """What the person says, on record; and all messages of the conversation with it, for the service."""
         self._lodger.owner(text)
         said: list[dict[str, Any]] = []
-        for who, turn in self._lodger.past():
+        for who, _, turn in self._lodger.past():
+            role = "assistant" if who == "model" else "user"
             if who == "call":
                 continue  # what was looked up is looked up again
-            role, words = ("assistant" if who == "model" else "user"), framed(turn) if who == "other" else turn.content
             if said and said[-1]["role"] == role:
-                said[-1]["content"] += f"\n\n{words}"
+                said[-1]["content"] += f"\n\n{turn.content}"
             else:
-                said.append({"role": role, "content": words})
+                said.append({"role": role, "content": turn.content})
         return said if said[0]["role"] == "user" else [{"role": "user", "content": "(…)"}, *said]
 
     def record(self, message: Any) -> None:

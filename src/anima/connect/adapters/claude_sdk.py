@@ -39,9 +39,8 @@ class LodgedClaude(SessionStore):
         self._watched, self._typed = False, set[str]()
         self._asked: dict[str, str] = {}
         self._told = Counter[str]()  # answers of tools that hooks reported, and that the transcript still brings
-        who = session.listener
+        who, talks = session.listener, session.rooms
         self._who = "" if who.sees_all else f"{who.scope} {who.layer}"  # whose logs these are
-        talks = session.rooms
         folder = f"{session.site.config.sessions.dir}/{NAME}"
         self._logs = session.site.store.logs(folder, suffix=".jsonl") if talks.kept else None
         self._redact = talks.redact
@@ -49,18 +48,14 @@ class LodgedClaude(SessionStore):
     def options(self, **given: Any) -> ClaudeAgentOptions:
         """The options of a client: what is `given`, with the home's prompt, tools, hooks and store."""
         is_there = any(key["session_id"] == self.session.id for key in self._keys())
-        tools = [self._tool(tool) for tool in self.session.tools()] if self.session.access != "none" else []
+        tools = [self._tool(tool) for tool in self._lodger.tools]
         servers = {**given.pop("mcp_servers", {}), "anima": create_sdk_mcp_server(name="anima", tools=tools)}
         allowed = [*given.pop("allowed_tools", ()), *(f"mcp__anima__{tool.name}" for tool in tools)]
         hooks = dict(given.pop("hooks", None) or {})
         for event, hook in self.hooks().items():
             hooks[event] = [*hook, *hooks.get(event, ())]
-        made = {
-            "resume" if is_there else "session_id": self.session.id,
-            "system_prompt": self.prompt,
-            "session_store": self,
-            **given,
-        }
+        made = {"resume" if is_there else "session_id": self.session.id, "system_prompt": self.prompt}
+        made |= {"session_store": self, **given}
         return ClaudeAgentOptions(**made, mcp_servers=servers, allowed_tools=allowed, hooks=hooks)
 
     def _tool(self, tool: Tool) -> SdkMcpTool[Any]:
@@ -172,9 +167,8 @@ class LodgedClaude(SessionStore):
         firsts = [
             parsed((self._raw(id) or [""])[0]) for id in (self._logs.versions() if self._logs is not None else ())
         ]
-        return [
-            key for key in firsts if isinstance(key, dict) and "session_id" in key and key.get("who", "") == self._who
-        ]
+        keys = [key for key in firsts if isinstance(key, dict) and "session_id" in key]
+        return [key for key in keys if key.get("who", "") == self._who]
 
     async def list_subkeys(self, key: Any) -> list[str]:
         names = ("project_key", "session_id")

@@ -22,7 +22,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from anima import Session, Tool
-from anima.connect.adapters import Lodger, framed, needed, parsed
+from anima.connect.adapters import Lodger, needed, parsed
 from anima.errors import NotFound, Refused
 from anima.model import Kind
 
@@ -50,7 +50,7 @@ class LodgedStore(BaseStore):
 
     def __init__(self, session: Session) -> None:
         self.session, self.prompt, self._lodger = session, session.prompt.text, Lodger(session)
-        self.tools = [self._tool(tool) for tool in session.tools()] if session.access != "none" else []
+        self.tools = [self._tool(tool) for tool in self._lodger.tools]
         self._top = f"{session.site.layout.topics}/"
 
     def batch(self, ops: Iterable[Any]) -> list[Any]:
@@ -85,13 +85,8 @@ class LodgedStore(BaseStore):
         found = _BLOCK.findall(text)
         value = parsed(found[-1]) if found else None
         when = self._times().get(path) or datetime.fromtimestamp(0, UTC)
-        given = {
-            "namespace": tuple(namespace),
-            "key": key,
-            "value": value if isinstance(value, dict) else {"text": text},
-            "created_at": when,
-            "updated_at": when,
-        }
+        value = value if isinstance(value, dict) else {"text": text}
+        given = {"namespace": tuple(namespace), "key": key, "value": value, "created_at": when, "updated_at": when}
         return Item(**given) if score is None else SearchItem(**given, score=score)
 
     def _times(self) -> dict[str, datetime | None]:
@@ -144,15 +139,14 @@ class LodgedStore(BaseStore):
     def past(self) -> list[BaseMessage]:
         """The conversation so far, for a graph that takes it up without a checkpoint of its own."""
         found: list[BaseMessage] = []
-        for number, (who, turn) in enumerate(self._lodger.past()):
-            id = turn.message_id or f"call_{number}"
+        for number, (who, id, turn) in enumerate(self._lodger.past()):
             if who == "call":
                 call = {"name": str(turn.name), "args": (turn.call or {}).get("arguments") or {}, "id": id}
                 result = ToolMessage(turn.content, tool_call_id=id, name=turn.name, id=f"result-{number}")
                 found += [AIMessage("", tool_calls=[call], id=f"asked-{number}"), result]
             else:
-                made, text = (AIMessage if who == "model" else HumanMessage), turn.content
-                found.append(made(framed(turn) if who == "other" else text, id=turn.message_id or f"past-{number}"))
+                made = AIMessage if who == "model" else HumanMessage
+                found.append(made(turn.content, id=turn.message_id or f"past-{number}"))
         for message in found:
             is_result = isinstance(message, ToolMessage)
             self._lodger.is_new(f"{message.name} {message.id} {_digest(message)}" if is_result else message.id)
@@ -179,11 +173,11 @@ class LodgedStore(BaseStore):
             self._lodger.other(who, text, exact)
 
     def _tool(self, tool: Tool) -> StructuredTool:
-        async def acall(**given: Any) -> str:
-            return await asyncio.to_thread(call, **given)
-
         def call(**given: Any) -> str:
             return self._lodger.call(tool.name, given)
+
+        async def acall(**given: Any) -> str:
+            return await asyncio.to_thread(call, **given)
 
         return StructuredTool(
             name=tool.name, description=tool.about, args_schema=tool.schema(), func=call, coroutine=acall

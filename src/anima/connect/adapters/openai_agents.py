@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from anima import Session, Tool
-from anima.connect.adapters import Lodger, arguments_of, framed, needed
+from anima.connect.adapters import Lodger, arguments_of, needed
 from anima.model import Origin
 
 with needed("openai-agents", "OpenAI Agents"):
@@ -33,9 +33,9 @@ class LodgedSession(RunHooks[Any]):
     def __init__(self, session: Session) -> None:
         self.session, self.session_id, self.prompt = session, session.id, session.prompt.text
         self.session_settings: SessionSettings | None = None
-        self.tools = [self._tool(tool) for tool in session.tools()] if session.access != "none" else []
         self._lodger, self._told = Lodger(session), set[str]()
         self._lodger.calls.clear()  # the SDK hands over what is new alone
+        self.tools = [self._tool(tool) for tool in self._lodger.tools]
         self._asked: dict[str, tuple[str, Any]] = {}
         self._popped, self._said = set[int](), set[str]()
 
@@ -65,18 +65,14 @@ class LodgedSession(RunHooks[Any]):
     def _shown(self) -> dict[int, list[dict[str, Any]]]:
         """The items of each entry that was not taken back."""
         shown: dict[int, list[dict[str, Any]]] = {}
-        for number, (who, turn) in enumerate(self._lodger.past()):
+        for who, id, turn in self._lodger.past():
             if turn.number in self._popped:
                 continue
-            id = turn.message_id or f"call_{number}"
-            match who:
-                case "call":
-                    call = {"type": "function_call", "call_id": id, "name": turn.name, "arguments": arguments_of(turn)}
-                    shown[turn.number] = [call, {"type": "function_call_output", "call_id": id, "output": turn.content}]
-                case "model":
-                    shown[turn.number] = [{"role": "assistant", "content": turn.content}]
-                case _:
-                    shown[turn.number] = [{"role": "user", "content": turn.content if who == "owner" else framed(turn)}]
+            if who == "call":
+                call = {"type": "function_call", "call_id": id, "name": turn.name, "arguments": arguments_of(turn)}
+                shown[turn.number] = [call, {"type": "function_call_output", "call_id": id, "output": turn.content}]
+            else:
+                shown[turn.number] = [{"role": "assistant" if who == "model" else "user", "content": turn.content}]
         return shown
 
     async def add_items(self, items: list[Any]) -> None:
