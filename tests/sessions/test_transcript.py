@@ -23,7 +23,7 @@ from anima.errors import BadArguments, BadConfig, Damaged, NoSuchSession
 from anima.gate.scan import find_secrets, redact
 from anima.ledger import Readable, line_at
 from anima.sessions.find import Listed, TranscriptIndex
-from anima.sessions.record import Transcript, encode, forget, redaction, transcripts_in
+from anima.sessions.record import Transcript, encode, forget, transcripts_in
 from anima.sessions.replay import (
     START,
     Asker,
@@ -48,7 +48,7 @@ from anima.sessions.replay import (
     stamp,
     time_of,
 )
-from anima.sessions.transcripts import slim_list
+from anima.sessions.transcripts import redaction, slim_list
 from anima.store import Logs, Rules
 from anima.store.folder import Folder
 from anima.store.place import FolderStore

@@ -24,8 +24,7 @@ from anima.layout import UNREVIEWED
 from anima.layout.trust import served
 from anima.model import Access, Choose, Complete, DocPath, Document, Embedder, Entry, Kind, Receipt, Runtime, Scope
 from anima.prompt import Hook
-from anima.prompt.gather import Prompts, main_prompt
-from anima.prompt.identity import AgentIdentity
+from anima.prompt.gather import AgentIdentity, Prompts, main_prompt
 from anima.site import Site, World
 from anima.store import closed
 

@@ -1,4 +1,4 @@
-"""Prompts: the rows of a home's table become pieces as one listener may see them, and those a prompt.
+"""Prompts: the rows of a home's table become pieces as one listener may see them, and those a prompt; and who the agent is.
 
 Promise: rows visible to the listener → read → drop what scope, section mark or user layer hides → privacy filter → fit
 → draw, from what stands in the store now. A file that cannot be read becomes a row of the manifest, never an error.
@@ -15,20 +15,30 @@ from dataclasses import replace
 from datetime import timedelta
 from functools import cached_property, lru_cache, partial
 from types import ModuleType
-from typing import TYPE_CHECKING
 
-from anima.errors import BadPath, BadText, Damaged, HomeError, NoSuchDocument, printable
+from anima.config import Additional
+from anima.errors import BadPath, BadText, Damaged, HomeError, NoSuchDocument, NotFound, printable
 from anima.layout import Listener, Row, how_to_own, is_unreviewed, layer_at, skill_line
-from anima.model import Actor, DocPath, Document, Runtime, Scope, Severity, fold
+from anima.model import Actor, DocPath, Document, Finding, Runtime, Scope, Severity, fold
 from anima.prompt import Hook, Limits, Piece, Privacy, Prompt, compose
-from anima.prompt.fields import FOLDERS, Subagent, render, subagent_of
-from anima.prompt.identity import AgentIdentity, decide, not_worn
+from anima.prompt.fields import FOLDERS, Peer, Subagent, parse, peers, render, subagent_of
+from anima.prompt.identity import (
+    MAX_AVATAR_BYTES,
+    Avatar,
+    Decision,
+    Fields,
+    PersonaRule,
+    Resolved,
+    WornSoul,
+    decide,
+    drawn,
+    first_avatar,
+    not_worn,
+    resolve,
+)
 from anima.site import Site
 from anima.text import may_hide
 from anima.text.markdown import Marks, View, front_matter, front_matter_end, lines_of, may_be_marked, sections
-
-if TYPE_CHECKING:
-    from anima.model import Finding
 
 MAX_LISTED = 200
 _LARGE, _SETTLED = 500_000, timedelta(seconds=2)
@@ -46,7 +56,84 @@ _RUNTIME_LABELS = (
     ("session", "Session"),
     ("folder", "Your own folder, where all that you write goes"),
 )
+_TYPES = {"jpg": "jpeg", "svg": "svg+xml"}  # where the kind of a picture is not how its file ends
 _MOVING = frozenset({"curated", "daily", "diary", "session"})  # kinds of files that grow while the agent lives
+
+
+class AgentIdentity:
+    """Who the agent of one home is, by its configuration and its documents as they stand now."""
+
+    def __init__(self, site: Site) -> None:
+        self._site, asked = site, site.config.persona
+        self.rule = PersonaRule.of(file=asked.file, chance=asked.chance, at=asked.at, duration=asked.duration)
+
+    @property
+    def name(self) -> str:
+        return self.resolved().name.value
+
+    def resolved(self, listener: Listener | None = None) -> Resolved:
+        """Every field with its source: interface override, agent configuration, IDENTITY.md, then "Assistant".
+
+        With a listener, of IDENTITY.md only what they see.
+        """
+
+        config, agent = self._site.config, self._site.agent
+        own: list[tuple[str, Fields]] = [("anima.toml [identity]", config.identity)]
+        chain: list[tuple[str, Fields]] = [(f"agent {a.id}", a) for a in config.agent if a.id == agent]
+        if self._site.layout.has("identity"):
+            chain.append(("IDENTITY.md", parse(self._text_of("identity", listener))))
+        default = not config.agent or agent == config.agent[0].id
+        return resolve(own + chain if default else chain + own)
+
+    def avatar(self) -> Avatar:
+        """The avatar that is shown, or the reason why there is none. Never an absolute path."""
+        documents = self._site.store.documents
+
+        def size_of(path: DocPath) -> int | None:
+            actual = documents.actual(path)
+            entries = documents.list(actual.rpartition("/")[0]) if actual else ()
+            return next((entry.size for entry in entries if entry.path == actual and not entry.is_folder), None)
+
+        return first_avatar(self.resolved().avatars, size_of=size_of)
+
+    def picture(self) -> tuple[bytes, str]:
+        """The avatar's bytes and media type, when it is a picture of the home's own. Raises NotFound."""
+        found = self.avatar()
+        if found.kind == "local":
+            path = DocPath.parse(found.value or "")
+            ending = path.key.rpartition(".")[2]
+            data = self._site.store.documents.raw(path, most=MAX_AVATAR_BYTES)
+            return data, f"image/{_TYPES.get(ending, ending)}"
+        if found.kind != "data":
+            raise NotFound("there is no picture of the agent in this home")
+        return drawn(found.value or "")
+
+    def persona(self, *, roll: bool = True) -> Decision:
+        """Which soul would be worn, were it decided now; without `roll` chance has no say, since a look decides nothing."""
+        rule = self.rule if roll else replace(self.rule, chance=0.0)
+        return decide(rule, self._site.now(), self._site.dice)
+
+    def worn(self, limit: int) -> tuple[WornSoul, ...]:
+        """Which souls conversations wore, the latest first."""
+        store, zone = self._site.store, self._site.zone()
+        records = list(store.ledger.records(kinds=("persona",))) if store.begun else []
+        found = []
+        for record in records[: -limit - 1 : -1]:
+            said = {name: str(record.fields.get(name, "")) for name in ("session", "scope")}
+            found.append(WornSoul(time=record.time.astimezone(zone), file=record.fields.get("file"), **said))
+        return tuple(found)
+
+    def peers(self) -> tuple[Peer, ...]:
+        """The agents AGENTS.md names as peers, in a list of its own or in a section of an operating guide."""
+        return peers(self._text_of("agents"))
+
+    def _text_of(self, role: str, listener: Listener | None = None) -> str:
+        """The document of a role, as the listener sees it if there is one; "" where there is none that can be read."""
+        try:
+            found = self._site.store.documents.read(DocPath.parse(self._site.layout.row(role).path))
+        except HomeError:
+            return ""
+        return listener.view(self._site.layout, found.path, found.text).text if listener else found.text
 
 
 class Prompts:
@@ -150,6 +237,8 @@ class _Gathering:
         self.notes: list[str] = []
         self.persona: str | None = None  # the file of the soul that is worn
         self._is_begun = self._store.begun
+        # So much of a document with marks is looked at: to know what they hide, all before a line must be read.
+        self._most_marked = max(_MARKED, 2 * prompts.limits.file)
 
     @cached_property
     def privacy(self) -> Privacy:
@@ -173,7 +262,7 @@ class _Gathering:
             elif row.form == "daily":
                 yield from self._daily(row)
             elif row.form == "additional":
-                yield from (self._additional(row, n) for n in range(len(self._config.prompt.additional)))
+                yield from (self._additional(row, asked) for asked in self._config.prompt.additional)
             elif row.form == "knowledge":
                 yield from self._knowledge(row)
             elif self._listener.scope not in row.scopes:
@@ -199,7 +288,6 @@ class _Gathering:
                 yield Piece(row=row, path="", text=text, chars_raw=len(text))
 
     def _hidden(self, row: Row, path: str) -> Piece:
-        """What stands for a piece that this listener may not see."""
         return Piece(row=row, path=path, text="", problem="hidden", reason=self._listener.why_hidden(row))
 
     # -- documents ----------------------------------------------------------------------------------------------------
@@ -281,11 +369,6 @@ class _Gathering:
         reasons.append(said)
         return kept[0] + middle + kept[1]
 
-    @property
-    def _most_marked(self) -> int:
-        """So much of a document with marks is looked at: to know what they hide, all before a line must be read."""
-        return max(_MARKED, 2 * self._prompts.limits.file)
-
     def _seen(self, document: Document, visible: bool) -> tuple[View, bool]:
         """What this listener sees of a document, and whether that is all of it.
 
@@ -335,8 +418,7 @@ class _Gathering:
             self.persona = path
         return piece
 
-    def _additional(self, row: Row, number: int) -> Piece:
-        asked = self._config.prompt.additional[number]
+    def _additional(self, row: Row, asked: Additional) -> Piece:
         path, scopes = DocPath.parse(asked.path), asked.scopes
         governed = self._layout.row_of(path)
         if not self.privacy.is_free(path):
@@ -457,17 +539,12 @@ class _Gathering:
         now = self._now
         zone = str(now.tzinfo) if now.tzinfo and "/" in str(now.tzinfo) else now.strftime("UTC%z")
         lines = [f"Date: {now:%A %Y-%m-%d, %H:%M} ({zone})"]
-        lines += [f"{label}: {_joined(value)}" for name, label in _RUNTIME_LABELS if (value := getattr(runtime, name))]
-        if runtime.tools:
-            lines.append("Tools: " + _joined(", ".join(runtime.tools)))
+        told = [(label, getattr(runtime, name)) for name, label in _RUNTIME_LABELS]
+        told.append(("Tools", ", ".join(runtime.tools)))
         if self._layout.dialect == "agentscope" and self._listener.sees_all:
-            lines.append(f"Workspace: {_joined(self._store.name)}")
-        lines.append(f"Listening: {self._listener.scope}")
-        return "\n".join(lines)
-
-
-def _joined(text: str) -> str:
-    return " ".join(text.split())
+            told.append(("Workspace", self._store.name))
+        lines += [f"{label}: {' '.join(value.split())}" for label, value in told if value]
+        return "\n".join([*lines, f"Listening: {self._listener.scope}"])
 
 
 # -- what a person would not see, or nobody vouched for ------------------------------------------------------------------

@@ -1,26 +1,26 @@
-"""Who the agent is: its name and other fields with their sources, its avatar, its peers, and the soul it wears.
+"""Who the agent is: which source gives its name and other fields, its avatar, and the soul it wears. Pure.
 
 Promise: the first source that has a field gives it; no absolute path is ever shown; the same rule, wall clock and dice
 give the same soul, the daily window beats chance, and the dice is rolled only where chance decides. Nothing is written:
 a soul is worn in memory, and a missing one falls back with a sentence.
-Not here: how the documents are read (fields), the record of what was worn (sessions), and who may see it (layout).
+Not here: the documents (gather) and what they declare (fields), the record of what was worn (sessions), and who may see it (layout).
 """
 
 from __future__ import annotations
 
 import re
 import unicodedata
+from base64 import b64decode
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, time, timedelta
 from typing import TYPE_CHECKING, Literal
+from urllib.parse import unquote_to_bytes
 
 from anima.config import AgentConfig, IdentityConfig
-from anima.errors import BadArguments, BadConfig, BadPath, HomeError, NotFound, printable
-from anima.layout import Listener
+from anima.errors import BadArguments, BadConfig, BadPath, NotFound, printable
 from anima.model import DocPath
-from anima.prompt.fields import FIELDS, IdentityFields, Peer, has_control, one_line, parse, peers
-from anima.site import Site
+from anima.prompt.fields import FIELDS, IdentityFields, has_control, one_line
 
 if TYPE_CHECKING:
     from random import Random  # only the type: the dice comes in by hand
@@ -32,97 +32,6 @@ DEFAULT_NAME = "Assistant"
 DEFAULT_AVATAR = "A"
 SOUL = "SOUL.md"
 DAY = timedelta(days=1)
-_TYPES = {"jpg": "jpeg", "svg": "svg+xml"}  # where the kind of a picture is not how its file ends
-
-
-class AgentIdentity:
-    """Who the agent of one home is, by its configuration and its documents as they stand now."""
-
-    def __init__(self, site: Site) -> None:
-        self._site, asked = site, site.config.persona
-        self.rule = PersonaRule.of(file=asked.file, chance=asked.chance, at=asked.at, duration=asked.duration)
-
-    @property
-    def name(self) -> str:
-        return self.resolved().name.value
-
-    def resolved(self, listener: Listener | None = None) -> Resolved:
-        """Every field with its source: interface override, agent configuration, IDENTITY.md, then "Assistant".
-
-        With a listener, of IDENTITY.md only what they see.
-        """
-
-        def given(found: AgentConfig | IdentityConfig) -> IdentityFields:
-            return IdentityFields(name=found.name or None, emoji=found.emoji or None, avatar=found.avatar or None)
-
-        config, agent = self._site.config, self._site.agent
-        own = [("anima.toml [identity]", given(config.identity))]
-        chain = [(f"agent {a.id}", given(a)) for a in config.agent if a.id == agent]
-        if self._site.layout.has("identity"):
-            chain.append(("IDENTITY.md", parse(self._text_of("identity", listener))))
-        default = not config.agent or agent == config.agent[0].id
-        return resolve(own + chain if default else chain + own)
-
-    def avatar(self) -> Avatar:
-        """The avatar that is shown, or the reason why there is none. Never an absolute path."""
-        documents = self._site.store.documents
-
-        def size_of(path: DocPath) -> int | None:
-            actual = documents.actual(path)
-            entries = documents.list(actual.rpartition("/")[0]) if actual else ()
-            return next((entry.size for entry in entries if entry.path == actual and not entry.is_folder), None)
-
-        return first_avatar(self.resolved().avatars, size_of=size_of)
-
-    def picture(self) -> tuple[bytes, str]:
-        """The avatar's bytes and media type, when it is a picture of the home's own. Raises NotFound."""
-        import base64
-        from urllib.parse import unquote_to_bytes
-
-        found = self.avatar()
-        value = found.value or ""
-        if found.kind == "local":
-            path = DocPath.parse(value)
-            ending = path.key.rpartition(".")[2]
-            data = self._site.store.documents.raw(path, most=MAX_AVATAR_BYTES)
-            return data, f"image/{_TYPES.get(ending, ending)}"
-        if found.kind != "data":
-            raise NotFound("there is no picture of the agent in this home")
-        head = _DRAWN.match(value)
-        if not head or len(value) > 2 * MAX_AVATAR_BYTES:
-            raise NotFound("the picture is of no kind a page can show")
-        raw = unquote_to_bytes(value[head.end() :])
-        try:
-            return (base64.b64decode(raw) if ";base64" in head[2].lower() else raw), head[1].lower()
-        except ValueError:  # binascii.Error is one
-            raise NotFound("the picture in IDENTITY.md cannot be read") from None
-
-    def persona(self, *, roll: bool = True) -> Decision:
-        """Which soul would be worn, were it decided now; without `roll` chance has no say, since a look decides nothing."""
-        rule = self.rule if roll else replace(self.rule, chance=0.0)
-        return decide(rule, self._site.now(), self._site.dice)
-
-    def worn(self, limit: int) -> tuple[WornSoul, ...]:
-        """Which souls conversations wore, the latest first."""
-        store, zone = self._site.store, self._site.zone()
-        records = list(store.ledger.records(kinds=("persona",))) if store.begun else []
-        found = []
-        for record in records[: -limit - 1 : -1]:
-            said = {name: str(record.fields.get(name, "")) for name in ("session", "scope")}
-            found.append(WornSoul(time=record.time.astimezone(zone), file=record.fields.get("file"), **said))
-        return tuple(found)
-
-    def peers(self) -> tuple[Peer, ...]:
-        """The agents AGENTS.md names as peers, in a list of its own or in a section of an operating guide."""
-        return peers(self._text_of("agents"))
-
-    def _text_of(self, role: str, listener: Listener | None = None) -> str:
-        """The document of a role, as the listener sees it if there is one; "" where there is none that can be read."""
-        try:
-            found = self._site.store.documents.read(DocPath.parse(self._site.layout.row(role).path))
-        except HomeError:
-            return ""
-        return listener.view(self._site.layout, found.path, found.text).text if listener else found.text
 
 
 # -- fields: interface, agent, file, default --------------------------------------------------------------------------
@@ -155,13 +64,18 @@ class Resolved:
         return IdentityFields(**{key: sourced.value for key, sourced in found.items() if sourced})
 
 
-def resolve(overrides: Iterable[tuple[str, IdentityFields]]) -> Resolved:
+Fields = IdentityFields | IdentityConfig | AgentConfig  # a configuration has some of the six
+
+
+def resolve(overrides: Iterable[tuple[str, Fields]]) -> Resolved:
     """The first source that has a field gives it: interface, agent configuration, IDENTITY.md, in the order given.
 
     An agent that is not the home's default one puts the interface override last. Where no source has an avatar, its
     emoji stands in before the next source is asked; where none has an emoji, an avatar that is one does.
     """
-    chain = [(source, {key: one_line(getattr(given, key) or "") for key in FIELDS}) for source, given in [*overrides]]
+    chain = [
+        (source, {key: one_line(getattr(given, key, "") or "") for key in FIELDS}) for source, given in [*overrides]
+    ]
 
     def each(*keys: str) -> list[SourcedValue]:
         said = ((source, values[key]) for source, values in chain for key in keys)
@@ -243,6 +157,18 @@ def avatar(value: str, *, size_of: Callable[[DocPath], int | None]) -> Avatar:
     if size is None or size > MAX_AVATAR_BYTES:
         return Avatar(kind="none", source=path.text, reason="missing" if size is None else "too_large")
     return Avatar(kind="local", source=path.text, value=path.text)
+
+
+def drawn(value: str) -> tuple[bytes, str]:
+    """The bytes and the media type of a picture that is written out as data. Raises NotFound."""
+    head = _DRAWN.match(value)
+    if not head or len(value) > 2 * MAX_AVATAR_BYTES:
+        raise NotFound("the picture is of no kind a page can show")
+    raw = unquote_to_bytes(value[head.end() :])
+    try:
+        return (b64decode(raw) if ";base64" in head[2].lower() else raw), head[1].lower()
+    except ValueError:  # binascii.Error is one
+        raise NotFound("the picture in IDENTITY.md cannot be read") from None
 
 
 def _is_short(value: str) -> bool:

@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
+CUTTING: Final = "lines-6"  # changes whenever the same text would be cut otherwise
 PACKING: Final = "packed-3"  # changes whenever ROW or the form of places does
 ROW: Final = {
     "start": "i",

@@ -22,11 +22,11 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from anima.model import Embedder
-from anima.search import PACKING, Place
+from anima.search import CUTTING, PACKING, Place
 from anima.search.embed.client import EmbedderDown
 from anima.search.field import ALL_SCOPES, UNIT, Field, FieldView, Filter, HeldPart, Packed, hash_of, quantised
 from anima.search.tables import DocumentRow, IndexDown, Mark, NewPart, ShownPart, Tables, Writing
-from anima.search.units import CUTTING, Part, cut_parts, front_of
+from anima.search.units import Part, cut_parts, front_of
 from anima.text import cut, first_person, tags, without_dates
 
 Vectors = dict[int, bytes]  # of texts, by their hashes

@@ -20,7 +20,6 @@ from anima.search import Place
 from anima.text import fold
 from anima.text.markdown import bullet_of, comment_after, fence_after, heading_of
 
-CUTTING = "lines-6"  # changes whenever the same text would be cut otherwise
 SHORT = 300  # a unit up to this many characters stays whole
 PIECE = 250  # longer ones are cut into pieces of about this size
 LONGEST_TRAIL = 200

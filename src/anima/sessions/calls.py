@@ -8,16 +8,16 @@ session's life (session).
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from datetime import datetime
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from anima.errors import BadArguments, BadPath, BadText, HomeError, NoSuchDocument, meant, printable
 from anima.gate.rules import is_danger, is_secret
-from anima.layout import Policy, Sight, folder_of, layer_at, skill_line
+from anima.layout import Listener, Policy, Sight, folder_of, layer_at, skill_line
 from anima.memory import layer_folder
-from anima.memory.past import Past
 from anima.model import Answer, Change, DocPath, Document, Kind, Origin, Receipt, Scope, digest_of, fold
 from anima.sessions.hand import Hand, found_in, quoted, told
 from anima.text.markdown import View, front_matter, lines_of
@@ -25,6 +25,7 @@ from anima.text.pages import as_bullet, filled, log_heading, log_line, remembere
 
 if TYPE_CHECKING:
     from anima.search.rank import SearchAnswer
+    from anima.store import Revision
 
 MAX_TEXT = 12_000
 MAX_HIT = 4_000
@@ -38,11 +39,38 @@ ROLES = frozenset({"memory", "user", "identity", "soul", "tools", "heartbeat", "
 MEMORY_KINDS = frozenset({"curated", "daily", "topic", "bank", "knowledge", "note"})
 
 
+class Found(Protocol):
+    """What finds in this home (search.current)."""
+
+    def search(
+        self,
+        listener: Listener,
+        text: str,
+        *,
+        limit: int,
+        at: datetime,
+        kinds: frozenset[str],
+        trusted_only: bool,
+        min_score: float,
+        fusion: str,
+    ) -> SearchAnswer: ...
+
+    def waiting(self, listener: Listener, text: str, *, at: datetime) -> int: ...
+
+
+class Past(Protocol):
+    """What became of the documents of this home (memory.past)."""
+
+    def log(self, path: DocPath | None, *, limit: int) -> tuple[Revision, ...]: ...
+
+    def diff(self, revision: str, *, path: DocPath | None) -> str: ...
+
+
 class Calling:
     """The tools of one session. Lives as long as it does."""
 
-    def __init__(self, hand: Hand) -> None:
-        self._hand, self._site, self.listener = hand, hand.site, hand.listener
+    def __init__(self, hand: Hand, search: Callable[[], Found], past: Callable[[], Past]) -> None:
+        self._hand, self._site, self.listener, self._search, self._past = hand, hand.site, hand.listener, search, past
         self._documents, self._layout = hand.site.store.documents, hand.site.layout
 
     # -- finding and reading ----------------------------------------------------------------------------------------------
@@ -51,7 +79,7 @@ class Calling:
         if corpus == "sessions":
             talked, notes = self._talked(query, limit)
             return {"hits": [hit for hit in talked if hit["score"] >= min_score], "notes": notes}
-        answer = self._hand.rooms.search().search(
+        answer = self._search().search(
             self.listener,
             query,
             limit=limit,
@@ -84,7 +112,7 @@ class Calling:
             return answer
         if not self._hand.rooms.writer().unreviewed.all(layer_folder(self.listener.layer)):
             return answer
-        waiting = self._hand.rooms.search().waiting(self.listener, query, at=self._hand.now())
+        waiting = self._search().waiting(self.listener, query, at=self._hand.now())
         if not waiting:
             return answer
         count = f"{waiting} noted line{'s' if waiting > 1 else ''}"
@@ -275,8 +303,7 @@ class Calling:
         place = self._place(path) if path else None
         if place is not None:
             self._seen(place.text)
-        past = Past(self._site, self._hand.rooms.writer())
-        rows = []
+        past, rows = self._past(), []
         for revision in past.log(place, limit=limit):
             # The paths of others hold names that they chose.
             theirs = next((touched.partition("/")[0] for touched in revision.paths if is_others(touched)), "")
@@ -301,12 +328,12 @@ class Calling:
             note = CHECKPOINT
         elif note.strip():
             log = self._target("daily_log")
-            judged = self._hand.judged(self._hand.wish(log, Kind.APPEND, note))
-            if any(is_secret(found) or is_danger(found) for found in judged.findings):
-                return {"revision": None, "skipped": True, "reason": f"refused: {judged.verdict.reason}"}
-            if judged.verdict.answer is not Answer.ALLOW:
+            verdict, findings = self._hand.judged(self._hand.wish(log, Kind.APPEND, note))
+            if any(is_secret(found) or is_danger(found) for found in findings):
+                return {"revision": None, "skipped": True, "reason": f"refused: {verdict.reason}"}
+            if verdict.answer is not Answer.ALLOW:
                 note = CHECKPOINT
-                told = {"reason": f"the note was left out: {judged.verdict.reason}"}
+                told = {"reason": f"the note was left out: {verdict.reason}"}
         revision = self._site.store.commit(reason=note)
         if not self.listener.sees_all:  # whether there was anything to commit hangs on documents of others, too
             return {"revision": None, "skipped": False, **told}

@@ -21,8 +21,8 @@ from itertools import product
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from anima.errors import HomeError
+from anima.search import CUTTING
 from anima.search.tables import IN_MEMORY, IndexDown, SqliteFile
-from anima.search.units import CUTTING
 from anima.sessions.replay import (
     START,
     Asker,

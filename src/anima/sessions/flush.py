@@ -17,6 +17,7 @@ from datetime import datetime
 from itertools import islice
 from typing import TYPE_CHECKING, Literal
 
+from anima.gate.scan import PLACEHOLDER, scan_text
 from anima.model import Complete, DocPath, Kind, Receipt, Scope
 from anima.sessions.hand import WORTH, Hand, quotable, quoted, told, without_blocks
 from anima.sessions.replay import Turn, time_of
@@ -166,8 +167,6 @@ class Flushing:
         self, lines: Sequence[str], now: datetime, turns: Sequence[Turn], *, what: str = "flush", owned: bool = False
     ) -> tuple[list[Receipt], list[str]]:
         """Appends what the logs do not hold yet. Under the home's lock, so that of two flushes one finds the other's."""
-        from anima.gate.scan import PLACEHOLDER, scan_text
-
         forgotten = self._hand.rooms.writer().forgotten
         firsts = {_bare(line): line for line in reversed(lines)}
         wanted = [line for line in lines if firsts.pop(_bare(line), "") and not PLACEHOLDER.search(line)]

@@ -20,16 +20,17 @@ import json
 import re
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import InitVar, dataclass, replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from anima.config import FILE
 from anima.errors import BadArguments, HomeError
 from anima.gate import flows_after, may
-from anima.gate.rules import FlowEvent, Situation, said
+from anima.gate.rules import FlowEvent, GatePolicy, Situation, said
+from anima.gate.scan import scan_text
 from anima.layout import Listener, Sight, is_unreviewed
 from anima.layout.trust import ReadOutside, served
 from anima.model import (
@@ -40,8 +41,8 @@ from anima.model import (
     Change,
     Complete,
     DocPath,
+    Finding,
     Kind,
-    Nights,
     Origin,
     Receipt,
     Runtime,
@@ -51,41 +52,47 @@ from anima.sessions.record import Transcript
 from anima.sessions.replay import Turn
 from anima.sessions.tools import tools_for
 from anima.sessions.transcripts import Transcripts, origins
-from anima.site import Site
 from anima.text import first_person, one_line, read_table, word_set
 from anima.text.markdown import lines_of
 from anima.text.pages import opening_for
 
 if TYPE_CHECKING:
-    from anima.memory import Proposal, WaitingCalls
-    from anima.memory.write import Judged, Writer
+    from anima.memory import Proposal, Proposals, Unreviewed, WaitingCalls
+    from anima.memory.forgotten import ForgottenList
     from anima.prompt import Prompt
     from anima.prompt.fields import Subagent
     from anima.prompt.gather import Prompts
-    from anima.search.current import Search
     from anima.sessions.replay import Resumed
 
 _MINUTE = timedelta(minutes=1)
 _ACCESS: tuple[Access, ...] = ("none", "ro", "rw")
 
 
+class Road(Protocol):
+    """The road in (memory.write), as far as a session goes it."""
+
+    policy: GatePolicy
+    proposals: Proposals
+    forgotten: ForgottenList
+    unreviewed: Unreviewed
+    calls: WaitingCalls
+
+    def judge(
+        self, changes: Sequence[Change], bases: Sequence[str | None], situation: Situation
+    ) -> tuple[Verdict, tuple[Finding, ...]]: ...
+
+    def submit(self, changes: Sequence[Change], *, situation: Situation, what: str) -> tuple[Receipt, ...]: ...
+
+    def carded(self, path: DocPath, session: str) -> str | None: ...
+
+
 class Rooms(Transcripts):
     """What was said in the sessions of one home, and what they are given of it: a part that costs something is asked for when
     it is needed. `propose` takes a wish to forget, for the owner to decide."""
 
-    def __init__(
-        self,
-        site: Site,
-        *,
-        prompts: Prompts,
-        writer: Callable[[], Writer],
-        search: Callable[[], Search],
-        propose: Callable[[Change, Mapping[str, str], str], Proposal | None],
-        nights: Callable[[], Nights],
-    ) -> None:
-        super().__init__(site)
-        self.prompts, self.writer, self.search, self.propose, self.nights = prompts, writer, search, propose, nights
-        self.looked_at: dict[str, int] = {}  # how long idle sessions were when they were flushed
+    prompts: Prompts
+    writer: Callable[[], Road]
+    propose: Callable[[Change, Mapping[str, str], str], Proposal | None]
 
 
 class Guest(NamedTuple):
@@ -294,7 +301,7 @@ class Hand:
         turns = [turn for turn in talk.since(0)[0] if turn.role == "user"]
         return tuple(turn.content for turn in turns if not talks.origins_of(turn, "", self.channel))
 
-    def judged(self, change: Change) -> Judged:
+    def judged(self, change: Change) -> tuple[Verdict, tuple[Finding, ...]]:
         """What the gate would say of a change, without making it."""
         with self._mutex:
             situation = Situation(flows=self.flows, access=self.access, layer=self.listener.layer)
@@ -394,8 +401,6 @@ def sentences(text: str) -> list[str | None]:
 
 def quotable(message: str) -> list[str | None]:
     """The sentences of a message that may be quoted."""
-    from anima.gate.scan import scan_text
-
     return [] if len(message) > MOST_TYPED or scan_text(message) else sentences(message)
 
 

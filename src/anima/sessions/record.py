@@ -18,8 +18,7 @@ from dataclasses import fields, replace
 from datetime import datetime
 from typing import Any, Literal
 
-from anima.config import SessionsConfig
-from anima.errors import BadArguments, BadConfig, Damaged, NoSuchSession, refuse_newer
+from anima.errors import BadArguments, Damaged, NoSuchSession, refuse_newer
 from anima.ledger import MAX_LINE, Readable
 from anima.model import UNTRUSTED
 from anima.sessions.replay import (
@@ -71,18 +70,6 @@ def transcripts_in(store: Store, folder: str, *, suffix: str = ".jsonl") -> Logs
 def unchanged(text: str) -> tuple[str, tuple[()]]:
     """The `Redact` of a home that keeps everything as it was said."""
     return text, ()
-
-
-def redaction(asked: SessionsConfig) -> Redact:
-    """How transcripts of a home strike out secrets. Raises BadConfig for a pattern that matches nothing at all."""
-    from anima.gate.scan import redact_said
-
-    if not asked.redact:
-        return unchanged
-    patterns = tuple(map(re.compile, asked.patterns))
-    if bad := [each.pattern for each in patterns if any(not found[0] for found in each.finditer("a b\n1-x"))]:
-        raise BadConfig(f"the pattern {bad[0]!r} matches where there is nothing", where="sessions.patterns")
-    return lambda text: redact_said(text, patterns)
 
 
 def encode(record: Record) -> bytes:

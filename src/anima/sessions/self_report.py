@@ -37,8 +37,14 @@ RECENT = 10
 class SelfReport:
     """The tools of one session by which an agent learns of itself. `memory` gives its curated memory as its listener sees it."""
 
-    def __init__(self, hand: Hand, memory: Callable[[], tuple[DocPath, str]]) -> None:
-        self._hand, self._site, self.listener, self._memory = hand, hand.site, hand.listener, memory
+    def __init__(self, hand: Hand, memory: Callable[[], tuple[DocPath, str]], nights: Callable[[], Nights]) -> None:
+        self._hand, self._site, self.listener, self._memory, self._nights = (
+            hand,
+            hand.site,
+            hand.listener,
+            memory,
+            nights,
+        )
 
     def _who_am_i(self) -> dict[str, Any]:
         """Name and nature, as far as this listener sees them; the folder only for the owner alone."""
@@ -70,7 +76,7 @@ class SelfReport:
         """Counts an agent can tell of itself: of this listener's layer, and of the last seven days."""
         site, listener, transcripts = self._site, self.listener, self._hand.rooms
         bullets = [line for line in lines_of(self._memory()[1]) if _is_point(line)]
-        nights = self._hand.rooms.nights() if listener.is_owner else Nights()
+        nights = self._nights() if listener.is_owner else Nights()
         store, since = site.store, site.clock() - WEEK
         records = store.ledger.records(kinds=("recall",)) if store.begun else ()
         recent = (record.fields for record in records if record.time >= since)

@@ -15,27 +15,33 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self, overload
 
 from anima.errors import BadArguments, HomeError, NoSuchSession, for_a_model
 from anima.layout import Listener, Sight, is_groups, place_of
 from anima.layout.trust import ReadOutside, served
-from anima.model import Access, Complete, DocPath, Kind, Origin, Scope, Seen
+from anima.memory.past import Past
+from anima.model import Access, Change, Complete, DocPath, Kind, Nights, Origin, Scope, Seen
 from anima.sessions import CHATS, agent_for, narrowed, route_of
 from anima.sessions.calls import Calling, framed, is_others
+from anima.sessions.find import TranscriptIndex
 from anima.sessions.flush import SIZE, Flushed, Flushing, Pressure
 from anima.sessions.hand import Guest, Hand, OpenCall, OutsideCalls, Rooms, no
-from anima.sessions.record import Transcript, redaction
+from anima.sessions.record import Transcript
 from anima.sessions.replay import Header, Turn, stamp
 from anima.sessions.self_report import SelfReport
 from anima.sessions.tools import Format, Tool, chosen, tool_calls, tools_for
-from anima.site import first_agent
+from anima.site import Site, first_agent
 from anima.text.markdown import sections
 
 if TYPE_CHECKING:
     from anima.memory import Proposal
+    from anima.memory.write import Writer
     from anima.prompt import Prompt
     from anima.prompt.fields import Subagent
+    from anima.prompt.gather import Prompts
+    from anima.search.current import Search
     from anima.sessions.record import Role
 
 ESSENTIAL = frozenset({"every session", "session startup", "red lines", "safety"})  # of AGENTS.md, after a cut
@@ -45,11 +51,14 @@ ESSENTIAL_CHARS = 6_000
 class Session(Hand):
     """One conversation. Make it with `home.session(scope=…)`, or take one up with `home.resume(id)`."""
 
+    rooms: Sessions
+
     def __post_init__(self, talk: Transcript | None) -> None:
         super().__post_init__(talk)
         self._flush_mutex, self._is_flushing = threading.RLock(), False
-        self._calling, self._flushing = Calling(self), Flushing(self)
-        self._self_report = SelfReport(self, self._calling.memory)
+        rooms, self._flushing = self.rooms, Flushing(self)
+        self._calling = Calling(self, rooms.search, lambda: Past(self.site, rooms.writer()))
+        self._self_report = SelfReport(self, self._calling.memory, rooms.nights)
         self.outside = OutsideCalls(self, self._record_call, lambda: self.context()[1])
         if talk is not None and talk.resumed is not None:
             self._carry_on(talk.resumed)
@@ -100,7 +109,7 @@ class Session(Hand):
             if self.rooms.kept:
                 turn = self._begun().log(role, content, message_id=message_id, sender_id=speaker, name=name)
             else:
-                text = redaction(self.site.config.sessions)(content)[0]
+                text = self.rooms.redact(content)[0]
                 self._flushing.said.append(replace(said, timestamp=stamp(self.site.clock()), content=text))
             if role == "user" and self.site.config.prompt.freeze == "turn":
                 self.refresh()
@@ -369,6 +378,31 @@ class Session(Hand):
 class Sessions(Rooms):
     """The sessions of one home: what was said in them, and the way to begin one or take one up."""
 
+    writer: Callable[[], Writer]
+
+    def __init__(
+        self,
+        site: Site,
+        *,
+        prompts: Prompts,
+        writer: Callable[[], Writer],
+        search: Callable[[], Search],
+        propose: Callable[[Change, Mapping[str, str], str], Proposal | None],
+        nights: Callable[[], Nights],
+    ) -> None:
+        super().__init__(site)
+        self.prompts, self.writer, self.search, self.propose, self.nights = prompts, writer, search, propose, nights
+        self._looked_at: dict[str, int] = {}  # how long idle sessions were when they were flushed
+
+    @cached_property
+    def index(self) -> TranscriptIndex:
+        rows = getattr(self.site.store, "rows", None)
+        if rows is None or not rows.engine.needs_tenant:
+            return super().index
+        from anima.sessions.packed import PackedTranscripts, second_tables
+
+        return PackedTranscripts(second_tables(rows), redact=self.redact)
+
     def begin(
         self,
         *,
@@ -521,9 +555,9 @@ class Sessions(Rooms):
         such as those of a host that was killed. They can be resumed all the same. For a server's rounds."""
         done, before = [], stamp(self.site.clock() - idle)
         for row in self.list():
-            if row.closed or row.updated_at > before or self.looked_at.get(row.id) == row.bytes:
+            if row.closed or row.updated_at > before or self._looked_at.get(row.id) == row.bytes:
                 continue
-            self.looked_at[row.id] = row.bytes  # one that does not grow is not looked at twice
+            self._looked_at[row.id] = row.bytes  # one that does not grow is not looked at twice
             try:
                 session = self.resume(row.id)
             except HomeError:

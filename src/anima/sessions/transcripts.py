@@ -7,12 +7,15 @@ Opened when first needed; lives as long as its Home. Not here: the format (recor
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from anima.errors import BadArguments, HomeError, NoSuchSession
+from anima.config import SessionsConfig
+from anima.errors import BadArguments, BadConfig, HomeError, NoSuchSession
+from anima.gate.scan import redact_said
 from anima.layout import Listener, is_groups, person_of
 from anima.model import UNTRUSTED, Checked, DocPath, Origin, Remark, Scope
 from anima.search.tables import CheckedIndex
@@ -23,7 +26,6 @@ from anima.sessions.record import (
     Transcript,
     forget,
     kept,
-    redaction,
     touched,
     transcripts_in,
     unchanged,
@@ -79,15 +81,12 @@ class Transcripts:
 
     @cached_property
     def redact(self) -> Redact:
+        """How transcripts of this home strike out secrets."""
         return redaction(self.site.config.sessions)
 
     @cached_property
     def index(self) -> TranscriptIndex:
         store = self.site.store
-        if (rows := getattr(store, "rows", None)) is not None and rows.engine.needs_tenant:
-            from anima.sessions.packed import PackedTranscripts, second_tables
-
-            return PackedTranscripts(second_tables(rows), redact=self.redact)
         return TranscriptIndex(store.scratch(NAME), redact=self.redact, make=lambda: store.scratch(NAME, make=True))
 
     @property
@@ -290,6 +289,16 @@ class Transcripts:
     def close(self) -> None:
         if "index" in vars(self):
             self.index.close()
+
+
+def redaction(asked: SessionsConfig) -> Redact:
+    """How transcripts of a home strike out secrets. Raises BadConfig for a pattern that matches nothing at all."""
+    if not asked.redact:
+        return unchanged
+    patterns = tuple(map(re.compile, asked.patterns))
+    if bad := [each.pattern for each in patterns if any(not found[0] for found in each.finditer("a b\n1-x"))]:
+        raise BadConfig(f"the pattern {bad[0]!r} matches where there is nothing", where="sessions.patterns")
+    return lambda text: redact_said(text, patterns)
 
 
 class Said:
