@@ -460,11 +460,11 @@ def test_what_was_logged_is_given_back_with_its_number_and_place(folder: Logs) -
     talk = begun(folder)
     turns = [talk.log("user", "one"), talk.log("assistant", "two"), talk.log("tool", "three")]
     assert [turn.number for turn in turns] == [0, 1, 2]
-    assert talk.turns == 3
+    assert talk.seen.entries == 3
     with folder.open("one") as file:
         assert [json.loads(line_at(file, turn.offset))["content"] for turn in turns] == ["one", "two", "three"]
         assert read(file).entries == tuple(turns)
-        assert talk.size == file.size()
+        assert talk.seen.offset == file.size()
     talk.close()
 
 
@@ -609,8 +609,8 @@ def test_a_session_that_was_killed_is_resumed_with_all_that_was_acknowledged(fol
         speaker.stdin.close()
         speaker.stdout.close()
         again = Transcript.resume(folder, "one", clock=Ticking(), redact=redact)
-        assert again.turns > last
-        assert again.log("user", "I am back").number == again.turns - 1
+        assert again.seen.entries > last
+        assert again.log("user", "I am back").number == again.seen.entries - 1
         again.abandon()
     with folder.open("one") as file:
         assert damaged_in(file) == ()
@@ -632,7 +632,7 @@ def test_a_resume_knows_header_taint_boundary_and_flushes(folder: Logs) -> None:
     again = Transcript.resume(folder, "one", clock=Ticking())
     found = again.resumed
     assert found is not None and found.state is not None and found.boundary is not None
-    assert (again.header.scope, again.turns) == ("main", 2)
+    assert (again.header.scope, again.seen.entries) == ("main", 2)
     assert (found.state.taint, found.state.flows) == (("tool", "web"), ("quiet",))
     assert (found.boundary.uuid, found.boundary.turn_index, found.boundary.summary) == ("b1", 1, "short")
     assert [flush.fields for flush in found.flushes] == [{"cycle": 2}]

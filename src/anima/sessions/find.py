@@ -23,25 +23,9 @@ from typing import Any, Literal, NamedTuple, TypeVar
 from anima.errors import HomeError
 from anima.search import CUTTING
 from anima.search.tables import IN_MEMORY, IndexDown, SqliteFile
-from anima.sessions.replay import (
-    START,
-    Asker,
-    Close,
-    Count,
-    Header,
-    Placed,
-    Record,
-    Redact,
-    Turn,
-    agent_of,
-    count,
-    header_of,
-    scan,
-    stamp,
-    time_of,
-)
+from anima.sessions import replay
 from anima.store import Logs, LogState
-from anima.text import ask, cut
+from anima.text import ask, cut, read_table
 
 NAME = "talks.sqlite"
 FORMAT = 5
@@ -52,59 +36,9 @@ MAX_QUERY = 1000
 _MANY = 100  # sessions that are read on at a time
 _LEAST_STEM = 4
 _SOUGHT = 16  # words of a query for which a preview is looked for
-# Every word of ours is one word to SQLite: any letter beyond ASCII belongs to one, and so do these signs. The words are
-# not stored beside their postings: cutting an entry's text again gives them, when they have to go.
-_TABLES = """
-create table made(epoch text not null);
-create table session(
-    id integer primary key, folder text not null, name text not null, summary text not null, updated text not null,
-    started text not null, entries integer not null, bytes integer not null, lines integer not null,
-    agent text not null, source text not null, scope text not null, sender text, layer text not null, persona text,
-    parent text, closed integer not null, of text not null, size integer not null, version text not null,
-    unique(folder, name));
-create index session_version on session(folder, name, version);
-create index session_latest on session(folder, updated, name);
-create table turn(
-    id integer primary key, session integer not null, entry integer not null, time text not null, role text not null,
-    source text not null);
-create index turn_session on turn(session, id);
-create table spoken(id integer primary key, text text not null);
-create virtual table words using fts5(text, content='', detail=none, columnsize=0, tokenize="ascii tokenchars '_#'");
-insert into made values(hex(randomblob(8)))
-"""
-_LISTED = "name, summary, updated, started, entries, bytes, lines, agent, source, scope, sender, layer, persona, parent, closed"
-_SEEN = """
-    folder = :folder and (:agent is null or agent = :agent)
-    and (:any_layer or layer in (select value from json_each(:layers)))
-    and (:any_scope or scope in (select value from json_each(:scopes)))
-"""
-_ROWS = f"select {_LISTED} from session where {_SEEN} order by updated desc, name desc limit :limit"
-_COUNT = f"select count(*) from session where {_SEEN}"
-_PUT = f"""
-    insert into session(folder, {_LISTED}, of, size, version) values({", ".join("?" * 19)})
-    on conflict(folder, name) do update set
-    {", ".join(f"{name} = excluded.{name}" for name in [*_LISTED.split(", ")[1:], "of", "size", "version"])}
-"""
-_MATCHING = f"""
-    from words cross join turn on turn.id = words.rowid
-    where words match :query and turn.session in (select id from session where {_SEEN})
-"""
-_WRITTEN = f"""
-    from spoken cross join turn on turn.id = spoken.id
-    where turn.session in (select id from session where {_SEEN})
-    and not exists (select 1 from json_each(:query) where instr(spoken.text, value) = 0)
-"""
-_HOW_MANY = f"select count(*) {_MATCHING}"
-_SHOWN = """
-    select session.name, turn.entry, turn.time, turn.role, turn.source, spoken.text
-    from top cross join turn on turn.id = top.id cross join session on session.id = turn.session
-    cross join spoken on spoken.id = top.id order by top.score desc, turn.time desc, turn.id desc
-"""
-_ALL = f"""
-    with top as materialized (
-        select turn.id as id, 0 as score {{}} order by turn.time desc, turn.id desc limit :limit)
-    {_SHOWN}
-"""
+_SQL = dict[str, str]()
+for _name, _statement in read_table("sessions", "talks").items():
+    _SQL[_name] = _statement.format_map(_SQL)  # those above that it names
 
 T = TypeVar("T")
 
@@ -129,9 +63,9 @@ class Listed(NamedTuple):
     closed: bool
 
     @property
-    def known(self) -> Count:
+    def known(self) -> replay.Count:
         """Spares `read` from counting the entries again."""
-        return Count(self.bytes, self.lines, self.entries)
+        return replay.Count(self.bytes, self.lines, self.entries)
 
 
 class Rows(tuple[Listed, ...]):
@@ -171,13 +105,13 @@ class TranscriptIndex:
     `make` makes the file's folder; it is called when there is something to put in.
     """
 
-    def __init__(self, path: str, *, redact: Redact, make: Callable[[], object] = lambda: None) -> None:
+    def __init__(self, path: str, *, redact: replay.Redact, make: Callable[[], object] = lambda: None) -> None:
         self._redact, self._make = redact, make
         self._kept, self._aside = (
             SqliteFile(
                 place,
                 lock=f"{place}.lock",
-                schema=_TABLES,
+                schema=_SQL["tables"],
                 version=zlib.crc32(f"{FORMAT} {CUTTING}".encode()) & 0x7FFFFFFF,
                 wal=False,
                 again="the index of transcripts was damaged ({}) and is made again",
@@ -242,35 +176,34 @@ class TranscriptIndex:
 
     def _write(self, logs: Logs, late: Sequence[str], gone: Collection[str], db: sqlite3.Connection) -> int:
         erased, taken = sum(_erased(db, logs, id) for id in gone), 0
-        held = f"select {_LISTED}, of, size from session where folder = ? and name = ?"
         for state in filter(None, map(logs.look, late)):
-            row, before = db.execute(held, (logs.name, state.id)).fetchone(), None
+            row, before = db.execute(_SQL["held"], (logs.name, state.id)).fetchone(), None
             if row and row[-2] == state.of and row[-1] < state.size:  # the one it was, with more in it
                 before = _listed([row[:-2]])[0]
             elif row:
                 erased += _erased(db, logs, state.id)
             listed, turns = self._read_on(logs, state, before)
-            db.execute(_PUT, (logs.name, *listed, state.of, state.size, state.version))
+            db.execute(_SQL["put"], (logs.name, *listed, state.of, state.size, state.version))
             _add(db, logs, state.id, turns)
             taken += len(turns)
         if erased:
             db.execute("insert into words(words) values('optimize')")
         return taken
 
-    def _read_on(self, logs: Logs, state: LogState, before: Listed | None) -> tuple[Listed, list[Turn]]:
+    def _read_on(self, logs: Logs, state: LogState, before: Listed | None) -> tuple[Listed, list[replay.Turn]]:
         """The row of a transcript, and the entries it has grown by. One that cannot be opened is in the list all the same,
         and without a readable header it is nobody's."""
-        header, turns, last, end = None, list[Turn](), None, before.known if before else START
+        header, turns, last, end = None, list[replay.Turn](), None, before.known if before else replay.START
         try:
             with logs.open(state.id) as file:
-                header, since = header_of(file, agent_of(logs.name)), end
-                end = count(file, since=since)
-                for item in scan(file, since=since, end=end.offset):
-                    last = item.record if isinstance(item, Placed) else None
-                    turns += [last] if isinstance(last, Turn) else []
+                header, since = replay.header_of(file, replay.agent_of(logs.name)), end
+                end = replay.count(file, since=since)
+                for item in replay.scan(file, since=since, end=end.offset):
+                    last = item.record if isinstance(item, replay.Placed) else None
+                    turns += [last] if isinstance(last, replay.Turn) else []
         except HomeError:
             pass
-        row = _row(header or Header(id="", timestamp="", agent_id=""), state, before, last, end)
+        row = _row(header or replay.Header(id="", timestamp="", agent_id=""), state, before, last, end)
         said = next((turn for turn in turns if turn.role == "user"), None)
         if said and not row.summary:  # the first words of the user, on one line
             text = self._redact(said.content.lstrip()[:4000])[0][: 4 * SUMMARY]
@@ -280,13 +213,13 @@ class TranscriptIndex:
 
     # -- asking ---------------------------------------------------------------------------------------------------------
 
-    def rows(self, logs: Logs, asker: Asker, limit: int | None = None) -> Rows:
+    def rows(self, logs: Logs, asker: replay.Asker, limit: int | None = None) -> Rows:
         """The sessions an asker may see, the latest first."""
         seen = _asked(logs, asker, -1 if limit is None else max(0, limit))
 
         def read(db: sqlite3.Connection) -> Rows:
-            found = Rows(_listed(db.execute(_ROWS, seen)))
-            found.total = len(found) if limit is None else db.execute(_COUNT, seen).fetchone()[0]
+            found = Rows(_listed(db.execute(_SQL["rows"], seen)))
+            found.total = len(found) if limit is None else db.execute(_SQL["count"], seen).fetchone()[0]
             return found
 
         found = self._asked(logs, read)
@@ -298,15 +231,15 @@ class TranscriptIndex:
         if state is None:
             return None
         self._make()
-        sql = f"select {_LISTED} from session where folder = ? and name = ? and version = ?"
+        key = (logs.name, id, state.version)
         for is_taken in (False, True) if self._epoch() else ():
             if is_taken:
                 self._take(logs, [id])
-            if found := self._tried(lambda db: _listed(db.execute(sql, (logs.name, id, state.version)))):
+            if found := self._tried(lambda db: _listed(db.execute(_SQL["current"], key))):
                 return found[0]
         return self._read_on(logs, state, None)[0]
 
-    def find(self, logs: Logs, query: str, asker: Asker, *, limit: int = 50, max_chars: int = 200) -> Quotes:
+    def find(self, logs: Logs, query: str, asker: replay.Asker, *, limit: int = 50, max_chars: int = 200) -> Quotes:
         """The entries that hold every word of the query, the latest first; where none does, those that hold some, the
         rarer words first. For a query without words, those that hold it as it is written."""
         words, written = ask(query[:MAX_QUERY])[:MAX_WORDS], json.dumps(query[:MAX_QUERY].split())
@@ -314,7 +247,7 @@ class TranscriptIndex:
 
         def read(db: sqlite3.Connection) -> list[Quote]:
             asked = {"query": " AND ".join(map(_quoted, words)) if words else written}
-            sql = _ALL.format(_MATCHING if words else _WRITTEN)
+            sql = _SQL["all_matching" if words else "all_written"]
             rows = db.execute(sql, seen | asked).fetchall() if words or query.strip() else []
             if len(words) > 1 and not rows:
                 rows = _some(db, words, seen)
@@ -343,7 +276,7 @@ class TranscriptIndex:
 # -- rows -----------------------------------------------------------------------------------------------------------------
 
 
-def _asked(logs: Logs, asker: Asker, limit: int) -> dict[str, Any]:
+def _asked(logs: Logs, asker: replay.Asker, limit: int) -> dict[str, Any]:
     return {
         "folder": logs.name,
         "agent": asker.agent,
@@ -377,15 +310,17 @@ def _erased(db: sqlite3.Connection, logs: Logs, name: str) -> int:
     return 1
 
 
-def _row(header: Header, state: LogState, before: Listed | None, last: Record | None, end: Count) -> Listed:
-    started = time_of(header.timestamp)
-    written = time_of(getattr(last, "timestamp", "")) or state.time
-    latest = max(filter(None, [written, started, time_of(before.updated_at) if before else None]))
+def _row(
+    header: replay.Header, state: LogState, before: Listed | None, last: replay.Record | None, end: replay.Count
+) -> Listed:
+    started = replay.time_of(header.timestamp)
+    written = replay.time_of(getattr(last, "timestamp", "")) or state.time
+    latest = max(filter(None, [written, started, replay.time_of(before.updated_at) if before else None]))
     return Listed(
         id=state.id,
         summary=before.summary if before else "",
-        updated_at=stamp(latest),
-        started_at=stamp(started or latest),
+        updated_at=replay.stamp(latest),
+        started_at=replay.stamp(started or latest),
         entries=end.entries,
         bytes=end.offset,
         lines=end.lines,
@@ -396,11 +331,11 @@ def _row(header: Header, state: LogState, before: Listed | None, last: Record | 
         layer=header.layer or "",
         persona=header.persona,
         parent=header.parent,
-        closed=isinstance(last, Close),
+        closed=isinstance(last, replay.Close),
     )
 
 
-def _add(db: sqlite3.Connection, logs: Logs, name: str, turns: Sequence[Turn]) -> None:
+def _add(db: sqlite3.Connection, logs: Logs, name: str, turns: Sequence[replay.Turn]) -> None:
     """Puts entries of a session in, with their words."""
     session = db.execute("select id from session where folder = ? and name = ?", (logs.name, name)).fetchone()[0]
     first = db.execute("select coalesce(max(id), 0) + 1 from turn").fetchone()[0]
@@ -416,17 +351,16 @@ def _add(db: sqlite3.Connection, logs: Logs, name: str, turns: Sequence[Turn]) -
 
 def _some(db: sqlite3.Connection, words: Sequence[str], seen: dict[str, Any]) -> list[tuple[Any, ...]]:
     """Entries with any of the words. A word weighs the more, the fewer entries hold it among those that may be seen."""
-    counts = {word: db.execute(_HOW_MANY, seen | {"query": _quoted(word)}).fetchone()[0] for word in words}
+    counts = {word: db.execute(_SQL["how_many"], seen | {"query": _quoted(word)}).fetchone()[0] for word in words}
     present = {word: number for word, number in counts.items() if number}
     if not present:
         return []
     most, given = sum(present.values()), dict(seen)
     for n, (word, number) in enumerate(present.items()):
         given |= {f"word{n}": _quoted(word), f"weight{n}": math.log(1 + most / number)}
-    each = [_MATCHING.replace(":query", f":word{n}") for n in range(len(present))]
-    parts = [f"select turn.id as id, turn.time as time, :weight{n} as weight {sql}" for n, sql in enumerate(each)]
-    top = f"select id, sum(weight) as score from ({' union all '.join(parts)}) group by id order by score desc, time desc, id desc"
-    return db.execute(f"with top as materialized ({top} limit :limit) {_SHOWN}", given).fetchall()
+    one = _SQL["weighed"]
+    parts = [one.replace(":query", f":word{n}").replace(":weight", f":weight{n}") for n in range(len(present))]
+    return db.execute(_SQL["best"].replace("WEIGHED", " union all ".join(parts)), given).fetchall()
 
 
 def _words(text: str) -> str:
@@ -438,8 +372,8 @@ def _quoted(word: str) -> str:
     return '"' + word.replace('"', "") + '"'
 
 
-def time_said(turn: Turn) -> str:
-    return stamp(moment) if (moment := turn.time) else ""
+def time_said(turn: replay.Turn) -> str:
+    return replay.stamp(moment) if (moment := turn.time) else ""
 
 
 # -- what is shown --------------------------------------------------------------------------------------------------------

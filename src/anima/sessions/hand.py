@@ -361,37 +361,25 @@ class Hand:
 # -- the owner's own sentences ----------------------------------------------------------------------------------------
 
 
-WORTH: dict[str, str] = read_table("sessions", "worth")
+WORTH: dict[str, Any] = read_table("sessions", "worth")
+PATTERNS = {name: re.compile(one_line(pattern)) for name, pattern in WORTH["patterns"].items()}
 MOST_TYPED = 2_000  # characters of a message; who types more has pasted it
 _HOLE = "\0"
-_BLOCK = re.compile(
-    r"^[ \t]*(?P<fence>```|~~~)[\s\S]*?(?:^[ \t]*(?P=fence)[^\n]*$|\Z)"
-    r"|^[ \t]*>.*(?:\n(?![ \t]*(?:\n|\Z)).*)*",  # with the lines that Markdown counts to it
-    re.MULTILINE,
-)
-_INLINE = re.compile(
-    r"`[^`]*(?:`|\Z)"
-    r"|\"[^\"]*(?:\"|\Z)|[“„«「『][^”“»」』]*(?:[”“»」』]|\Z)|‘[^’]*(?:’|\Z)|(?<!\w)'[^'\n]*(?:'(?!\w)|$)",
-    re.MULTILINE,
-)
-_REQUEST = re.compile(one_line(WORTH["request"]), re.IGNORECASE)
-_END = re.compile(r"(?<=[.!?…])\s+(?=[^\s\W]|[\d“\"(])|(?<=[。！？])")
-_SHORT = re.compile(r"(?:^|\s)(?:mr|mrs|ms|dr|prof|st|no|vs|etc|e\.g|i\.e|z\.b|bzw|sr|sra|[^\W\d_])\.$", re.IGNORECASE)
 
 
 def without_blocks(text: str, hole: str = "") -> str:
     """A text without its fences and what stands behind `>`: that is somebody else's."""
-    return _BLOCK.sub(hole, text)
+    return PATTERNS["block"].sub(hole, text)
 
 
 def sentences(text: str) -> list[str | None]:
     """The sentences of a text in their order, blanks folded; None stands for one that holds what is not its writer's own."""
-    own = _INLINE.sub(_HOLE, without_blocks(text.replace(_HOLE, " "), _HOLE))
+    own = PATTERNS["inline"].sub(_HOLE, without_blocks(text.replace(_HOLE, " "), _HOLE))
     found: list[str] = []
     for line in own.split("\n"):
         parts: list[str] = []
-        for part in _END.split(line):
-            if parts and (_SHORT.search(parts[-1]) or part[:1].islower()):
+        for part in PATTERNS["end"].split(line):
+            if parts and (PATTERNS["short"].search(parts[-1]) or part[:1].islower()):
                 parts[-1] += f" {part}"
             else:
                 parts.append(part)
@@ -422,7 +410,7 @@ def told(words: str) -> str:
     """What a user said, as a line of memory. One sentence that asks to remember something is that something, and without
     a speaker where nobody is spoken of or to; of all else a line says that they said it."""
     found = sentences(words)
-    asked = _REQUEST.match(words) if len(found) == 1 else None
+    asked = PATTERNS["request"].match(words) if len(found) == 1 else None
     fact = words[asked.end() :].strip() if asked else ""
     if not fact:
         return f"User: {words}"

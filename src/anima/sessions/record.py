@@ -21,36 +21,7 @@ from typing import Any, Literal
 from anima.errors import BadArguments, Damaged, NoSuchSession, refuse_newer
 from anima.ledger import MAX_LINE, Readable
 from anima.model import UNTRUSTED
-from anima.sessions.replay import (
-    ENTRY_MARK,
-    KINDS,
-    START,
-    UNWRITTEN,
-    VERSION,
-    BadLine,
-    Boundary,
-    Close,
-    Count,
-    Flush,
-    Header,
-    Other,
-    Placed,
-    Record,
-    Redact,
-    Resumed,
-    Tombstone,
-    TrustState,
-    Turn,
-    call_kept,
-    clean,
-    count,
-    lines,
-    parse,
-    read,
-    resumed,
-    scan,
-    stamp,
-)
+from anima.sessions import replay
 from anima.store import Logs, OpenLog, Store
 from anima.text.phrases import loose
 
@@ -64,7 +35,9 @@ _SYNCED: frozenset[str] = frozenset({"user", "assistant"})
 def transcripts_in(store: Store, folder: str, *, suffix: str = ".jsonl") -> Logs:
     """The transcripts of a folder beneath a home. A pair is two of these: full logs end in `.log.jsonl`."""
     # An unfinished last line that can be read lacks a newline; another is torn.
-    return store.logs(folder, suffix=suffix, mend=lambda tail, _: None if isinstance(parse(tail), str) else b"\n")
+    return store.logs(
+        folder, suffix=suffix, mend=lambda tail, _: None if isinstance(replay.parse(tail), str) else b"\n"
+    )
 
 
 def unchanged(text: str) -> tuple[str, tuple[()]]:
@@ -72,7 +45,7 @@ def unchanged(text: str) -> tuple[str, tuple[()]]:
     return text, ()
 
 
-def encode(record: Record) -> bytes:
+def encode(record: replay.Record) -> bytes:
     """The line of a record: the keys of the format in their order, what is not known left out, and a newline. Raises
     BadArguments for what cannot be written as JSON."""
     if type(record) not in _KEYS:
@@ -84,7 +57,7 @@ def encode(record: Record) -> bytes:
         if name == "fields":
             line |= {key: own for key, own in value.items() if key not in line}
         elif value is not None and (value or name != "manifest"):
-            line[name] = clean(value) if isinstance(value, str) else value
+            line[name] = replay.clean(value) if isinstance(value, str) else value
     try:
         return _write(line).encode("utf-8") + b"\n"
     except (TypeError, ValueError, RecursionError) as error:
@@ -92,7 +65,10 @@ def encode(record: Record) -> bytes:
 
 
 _write = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
-_KEYS = {made: (kind, [f.name for f in fields(made) if f.name not in UNWRITTEN]) for kind, made in KINDS.items()}
+_KEYS = {
+    made: (kind, [f.name for f in fields(made) if f.name not in replay.UNWRITTEN])
+    for kind, made in replay.KINDS.items()
+}
 
 
 class Transcript:
@@ -106,26 +82,32 @@ class Transcript:
         self,
         folder: Logs,
         file: OpenLog,
-        header: Header,
+        header: replay.Header,
         *,
         clock: Clock,
-        redact: Redact,
+        redact: replay.Redact,
         contexts: Logs | None,
-        last: Resumed | None = None,
+        last: replay.Resumed | None = None,
     ) -> None:
         self.header, self.resumed = header, last
         self._folder, self._contexts = folder, contexts
         self._context = _opened(contexts, header.id, header) if contexts else None
         self._file, self._clock, self._redact = file, clock, redact
-        self._count = last.count if last else START
+        self._count = last.count if last else replay.START
         self._replaced = file.replaced
         self._known, self._own = self._count.entries, set[int]()  # entries that were seen, and ours among later ones
-        self._passed: list[Placed | BadLine] = []  # what others put between our records, entries apart
+        self._passed: list[replay.Placed | replay.BadLine] = []  # what others put between our records, entries apart
         self._mutex, self._closed = threading.RLock(), False
 
     @classmethod
     def create(
-        cls, folder: Logs, header: Header, *, clock: Clock, redact: Redact = unchanged, context: Logs | None = None
+        cls,
+        folder: Logs,
+        header: replay.Header,
+        *,
+        clock: Clock,
+        redact: replay.Redact = unchanged,
+        context: Logs | None = None,
     ) -> Transcript:
         """A new transcript, its header on the disk. Raises BadArguments when there is one of that id."""
         file = folder.create(header.id)
@@ -138,19 +120,19 @@ class Transcript:
 
     @classmethod
     def resume(
-        cls, folder: Logs, id: str, *, clock: Clock, redact: Redact = unchanged, context: Logs | None = None
+        cls, folder: Logs, id: str, *, clock: Clock, redact: replay.Redact = unchanged, context: Logs | None = None
     ) -> Transcript:
         """A transcript that goes on; `resumed` says how it stood. Raises NoSuchSession, or Damaged when its header
         cannot be read: without it nobody knows who was listening."""
         file = folder.append_to(id)
         try:
-            found = resumed(file)
+            found = replay.resumed(file)
             if found is None and not file.size():
                 raise NoSuchSession(f"{id}: there is no such session")
             if found is None:
                 hint = "it can be read, but not resumed; begin a new session"
                 raise Damaged(f"the transcript of session {id} has no readable first line", hint=hint)
-            refuse_newer(f"the transcript of session {id}", found.header.version, VERSION)
+            refuse_newer(f"the transcript of session {id}", found.header.version, replay.VERSION)
             return cls(folder, file, found.header, clock=clock, redact=redact, contexts=context, last=found)
         except BaseException:
             file.close()
@@ -161,14 +143,9 @@ class Transcript:
         return self._file.id
 
     @property
-    def turns(self) -> int:
-        """How many entries there are, as far as we have seen."""
-        return self._count.entries
-
-    @property
-    def size(self) -> int:
-        """How many bytes there are, as far as we have seen."""
-        return self._count.offset
+    def seen(self) -> replay.Count:
+        """How many bytes, lines and entries there are, as far as we have seen."""
+        return self._count
 
     @property
     def rewritten(self) -> int:
@@ -180,21 +157,23 @@ class Transcript:
         with self._mutex, suppress(NoSuchSession):
             self._file.follow()
             if self._replaced != self._file.replaced:
-                self._count, self._replaced = count(self._file), self._file.replaced
+                self._count, self._replaced = replay.count(self._file), self._file.replaced
 
     def flushed_through(self) -> int:
         """How many entries flushes have looked at, as the file says."""
-        found = resumed(self._file)
+        found = replay.resumed(self._file)
         return found.through if found else 0
 
-    def since(self, entry: int) -> tuple[tuple[Turn, ...], int]:
+    def since(self, entry: int) -> tuple[tuple[replay.Turn, ...], int]:
         """The entries from one on, in their order, and how many there are in all."""
         with self._mutex:
             self.follow()
-            page = read(self._file, start=entry, limit=max(0, self._count.entries - entry) + _RACE, known=START)
+            page = replay.read(
+                self._file, start=entry, limit=max(0, self._count.entries - entry) + _RACE, known=replay.START
+            )
         return page.entries, page.total
 
-    def news(self) -> tuple[Turn, ...]:
+    def news(self) -> tuple[replay.Turn, ...]:
         """The entries that others added since the last time, or since this was opened. Costs nothing while nobody did."""
         with self._mutex:
             if not self._own and self._file.size() == self._count.offset and self._known == self._count.entries:
@@ -212,20 +191,20 @@ class Transcript:
             passed, self._passed = self._passed, []
             is_same = self._replaced == self._file.replaced
             if not self._closed and not (is_same and self._file.size() == self._count.offset):
-                passed += scan(self._file, since=self._count if is_same else START, entries=False)
+                passed += replay.scan(self._file, since=self._count if is_same else replay.START, entries=False)
         for item in passed:
-            match item if isinstance(item, BadLine) else item.record:
-                case TrustState(taint=(), flows=()):
+            match item if isinstance(item, replay.BadLine) else item.record:
+                case replay.TrustState(taint=(), flows=()):
                     taint, flows = set(), set()
-                case TrustState() as state:
+                case replay.TrustState() as state:
                     taint, flows = taint.union(state.taint), flows.union(state.flows)
-                case BadLine(torn=False) | Other():
+                case replay.BadLine(torn=False) | replay.Other():
                     taint |= UNTRUSTED  # whatever it says
         return taint, flows
 
-    def in_context(self) -> tuple[Boundary | None, tuple[Turn, ...]]:
+    def in_context(self) -> tuple[replay.Boundary | None, tuple[replay.Turn, ...]]:
         """The last boundary, and the entries that it left in the context, with those since."""
-        found = resumed(self._file)
+        found = replay.resumed(self._file)
         boundary = found.boundary if found else None
         return boundary, self.since(boundary.turn_index if boundary else 0)[0]
 
@@ -239,7 +218,7 @@ class Transcript:
         message_id: str | None = None,
         sender_id: str | None = None,
         name: str | None = None,
-    ) -> Turn:
+    ) -> replay.Turn:
         """Records what was said, and gives it back as it was recorded. What a user says comes from the session's channel."""
         if role not in ROLES:
             raise BadArguments(f"there is no role {role!r}; there are {', '.join(ROLES)}")
@@ -248,7 +227,7 @@ class Transcript:
         if len(content) >= MAX_LINE:
             raise BadArguments(f"what was said has at most {MAX_LINE:,} bytes, and this {len(content):,} characters")
         (text, kinds), source = self._redacted(content), self.header.source_plugin if role == "user" else ""
-        turn = Turn(
+        turn = replay.Turn(
             timestamp=self._now(), role=role, content=text, sender_id=sender_id, message_id=message_id, name=name
         )
         return self._added(replace(turn, source_plugin=source, redacted=kinds))
@@ -262,13 +241,13 @@ class Transcript:
         read: Iterable[str],
         id: str | None = None,
         denied: bool = False,
-    ) -> Turn:
+    ) -> replay.Turn:
         """Records a call of a tool, secrets struck out and cut; one that was `denied` was never made."""
-        turn = call_kept(name, arguments, answer, read=read, redact=self._redacted)
+        turn = replay.call_kept(name, arguments, answer, read=read, redact=self._redacted)
         call = {**(turn.call or {}), "denied": True} if denied else turn.call
         return self._added(replace(turn, timestamp=self._now(), message_id=id, call=call))
 
-    def _added(self, turn: Turn) -> Turn:
+    def _added(self, turn: replay.Turn) -> replay.Turn:
         with self._mutex:
             offset = self._add(turn, sync=turn.role in _SYNCED)
             if self._context is not None:
@@ -282,28 +261,32 @@ class Transcript:
 
     def boundary(
         self, *, uuid: str, token_count: int, turn_index: int | None = None, summary: str | None = None
-    ) -> Boundary:
+    ) -> replay.Boundary:
         """Records that the context was compacted: entries before `turn_index` (or all) are out of it. In a pair, the
         context file then holds the header, this boundary and the entries from there on."""
         text = None if summary is None else self._redacted(summary)[0]
         with self._mutex:
             index = self._count.entries if turn_index is None else turn_index
-            found = Boundary(uuid=uuid, timestamp=self._now(), token_count=token_count, turn_index=index, summary=text)
+            found = replay.Boundary(
+                uuid=uuid, timestamp=self._now(), token_count=token_count, turn_index=index, summary=text
+            )
             self._add(found, sync=True)
             if self._context is not None:
                 kept = max(0, self._count.entries - index)
-                recent = read(self._file, limit=kept, newest=True, known=self._count).entries if kept else ()
-                seen: list[Record] = [self.header, found, *recent]
+                recent = replay.read(self._file, limit=kept, newest=True, known=self._count).entries if kept else ()
+                seen: list[replay.Record] = [self.header, found, *recent]
                 self._beside(lambda file: file.rewrite(lambda: map(encode, seen)))
         return found
 
     def state(self, *, taint: Iterable[str], flows: Iterable[str]) -> None:
         """Records what a resume must know. Durable at once: a taint that a crash takes away is a hole."""
-        self._add(TrustState(timestamp=self._now(), taint=tuple(sorted(taint)), flows=tuple(sorted(flows))), sync=True)
+        self._add(
+            replay.TrustState(timestamp=self._now(), taint=tuple(sorted(taint)), flows=tuple(sorted(flows))), sync=True
+        )
 
     def flush(self, **fields: Any) -> None:
         """Records a flush of memory; `fields` hold no text of the conversation."""
-        self._add(Flush(timestamp=self._now(), fields=fields), sync=True)
+        self._add(replay.Flush(timestamp=self._now(), fields=fields), sync=True)
 
     def close(self, reason: str = "") -> None:
         """Records the end and lets the files go. Closing twice does no harm."""
@@ -311,7 +294,7 @@ class Transcript:
             if self._closed:
                 return
             try:
-                self._add(Close(timestamp=self._now(), reason=self._redacted(reason)[0]), sync=True)
+                self._add(replay.Close(timestamp=self._now(), reason=self._redacted(reason)[0]), sync=True)
             finally:
                 self.abandon()
 
@@ -326,13 +309,13 @@ class Transcript:
     # -- how ------------------------------------------------------------------------------------------------------------
 
     def _now(self) -> str:
-        return stamp(self._clock())
+        return replay.stamp(self._clock())
 
     def _redacted(self, text: str) -> tuple[str, tuple[str, ...]]:
-        shown, findings = self._redact(clean(text))
+        shown, findings = self._redact(replay.clean(text))
         return shown, tuple(dict.fromkeys(finding.kind for finding in findings))
 
-    def _add(self, record: Record, *, sync: bool) -> int:
+    def _add(self, record: replay.Record, *, sync: bool) -> int:
         line = encode(record)
         with self._mutex:
             if self._closed:
@@ -341,15 +324,17 @@ class Transcript:
                 offset = self._file.append(line, sync=sync)
             except NoSuchSession:  # somebody removed it; what is said from here on still wants a place
                 self._file.close()
-                self._file, self._count, self._replaced = _opened(self._folder, self.id, self.header), START, 0
+                self._file, self._count, self._replaced = _opened(self._folder, self.id, self.header), replay.START, 0
                 offset = self._file.append(line, sync=sync)
             if self._replaced != self._file.replaced or offset < self._count.offset:
-                self._count, self._replaced = START, self._file.replaced
+                self._count, self._replaced = replay.START, self._file.replaced
             before = self._count  # what another process put before our record is counted, too
             if offset != before.offset:
-                self._passed += scan(self._file, since=before, end=offset, entries=False)
-                before = count(self._file, since=before, end=offset)
-            self._count = Count(offset + len(line), before.lines + 1, before.entries + isinstance(record, Turn))
+                self._passed += replay.scan(self._file, since=before, end=offset, entries=False)
+                before = replay.count(self._file, since=before, end=offset)
+            self._count = replay.Count(
+                offset + len(line), before.lines + 1, before.entries + isinstance(record, replay.Turn)
+            )
             return offset
 
     def _beside(self, work: Callable[[OpenLog], object]) -> None:
@@ -363,7 +348,7 @@ class Transcript:
             work(self._context)
 
 
-def _opened(folder: Logs, id: str, header: Header) -> OpenLog:
+def _opened(folder: Logs, id: str, header: replay.Header) -> OpenLog:
     """A file to write to, begun where there is nothing in it."""
     file = folder.create(id)
     if not file.size():
@@ -375,28 +360,24 @@ def _opened(folder: Logs, id: str, header: Header) -> OpenLog:
 
 
 Touches = Callable[[str], bool]
-Picks = Callable[[Turn], bool]
+Picks = Callable[[replay.Turn], bool]
 
 
-def _none(turn: Turn) -> bool:
-    return False
-
-
-def touched(folder: Logs, id: str, touches: Touches, picks: Picks = _none) -> int:
+def touched(folder: Logs, id: str, touches: Touches, picks: Picks | None = None) -> int:
     """How many lines `forget` would take out or change."""
     with folder.open(id) as file:
         found = sum(_weigh(raw, touches, picks) != raw for raw in _lines(file))
     return found + sum(touches(loose(aside)) for aside in folder.torn(id).values())
 
 
-def forget(folder: Logs, id: str, touches: Touches, picks: Picks = _none, *, clock: Clock) -> int:
+def forget(folder: Logs, id: str, touches: Touches, picks: Picks | None = None, *, clock: Clock) -> int:
     """Takes every entry that `touches` or `picks` speaks for out of a transcript, and out of what was put aside of it;
     gives how many lines that cost. A tombstone stands where they stood; a damaged line that may hold the text goes with
     them. What later records say of the number of entries before them is set right."""
     gone: list[int] = []
     with folder.append_to(id) as file:
         if any(_weigh(raw, touches, picks) != raw for raw in _lines(file)):
-            file.rewrite(lambda: kept(_lines(file), touches, picks, now=stamp(clock()), gone=gone))
+            file.rewrite(lambda: kept(_lines(file), touches, picks, now=replay.stamp(clock()), gone=gone))
     for name, aside in folder.torn(id).items():
         if touches(loose(aside)):
             folder.drop_torn(name)
@@ -406,56 +387,56 @@ def forget(folder: Logs, id: str, touches: Touches, picks: Picks = _none, *, clo
 
 def _lines(file: Readable) -> Iterator[bytes]:
     """Every line with its newline."""
-    return (raw + b"\n" * ended for _, raw, ended in lines(file))
+    return (raw + b"\n" * ended for _, raw, ended in replay.lines(file))
 
 
-def _weigh(raw: bytes, touches: Touches, picks: Picks) -> bytes | None:
+def _weigh(raw: bytes, touches: Touches, picks: Picks | None) -> bytes | None:
     """What is left of a line: itself, a part of it, or None. What a session was and what it had read always stays."""
-    record = parse(raw)
+    record = replay.parse(raw)
     match record:
-        case Header() | TrustState() | Flush() | Tombstone():
+        case replay.Header() | replay.TrustState() | replay.Flush() | replay.Tombstone():
             return raw
-        case Turn():
-            return None if picks(record) or touches(record.text) else raw
-        case Boundary():
+        case replay.Turn():
+            return None if (picks and picks(record)) or touches(record.text) else raw
+        case replay.Boundary():
             return encode(replace(record, summary=None)) if touches(record.summary or "") else raw
-        case Close():
+        case replay.Close():
             return encode(replace(record, reason="")) if touches(record.reason) else raw
     return None if touches(loose(raw)) else raw
 
 
 def kept(
-    lines: Iterable[bytes], touches: Touches, picks: Picks = _none, *, now: str, gone: list[int]
+    lines: Iterable[bytes], holds: Touches, picks: Picks | None = None, *, now: str, gone: list[int]
 ) -> Iterator[bytes]:
     """The lines that stay, with a tombstone for each run that does not; the sizes of the others go into `gone`."""
     run = lost = 0
     for raw in lines:
-        left = _weigh(raw, touches, picks)
+        left = _weigh(raw, holds, picks)
         if left != raw:
             gone.append(len(raw))
         if left is None:
-            run, lost = run + 1, lost + raw.startswith(ENTRY_MARK)
+            run, lost = run + 1, lost + raw.startswith(replay.ENTRY_MARK)
             continue
         if run:
-            yield encode(Tombstone(timestamp=now, entries=run))
+            yield encode(replay.Tombstone(timestamp=now, entries=run))
         run = 0
         yield _renumbered(left, lost) if lost else left
     if run:
-        yield encode(Tombstone(timestamp=now, entries=run))
+        yield encode(replay.Tombstone(timestamp=now, entries=run))
 
 
 def without(data: bytes, touches: Touches) -> bytes | None:
     """A whole transcript without what `touches` speaks for; None where the bytes are no transcript."""
     lines = re.findall(rb"[^\n]*\n|[^\n]+\Z", data)
-    header = parse(lines[0].rstrip(b"\n")) if lines else ""
-    return b"".join(kept(lines, touches, now=header.timestamp, gone=[])) if isinstance(header, Header) else None
+    header = replay.parse(lines[0].rstrip(b"\n")) if lines else ""
+    return b"".join(kept(lines, touches, now=header.timestamp, gone=[])) if isinstance(header, replay.Header) else None
 
 
 def _renumbered(raw: bytes, lost: int) -> bytes:
     """A record that counts the entries before it, when so many of them are gone."""
-    record = parse(raw)
-    if isinstance(record, Flush) and isinstance(through := record.fields.get("through"), int):
+    record = replay.parse(raw)
+    if isinstance(record, replay.Flush) and isinstance(through := record.fields.get("through"), int):
         return encode(replace(record, fields={**record.fields, "through": max(0, through - lost)}))
-    if isinstance(record, Boundary):
+    if isinstance(record, replay.Boundary):
         return encode(replace(record, turn_index=max(0, record.turn_index - lost)))
     return raw

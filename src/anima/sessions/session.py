@@ -301,7 +301,7 @@ class Session(Hand):
         asked = self.site.config.sessions
         limit = asked.window - min(asked.reserve + asked.soft, asked.window // 2)
         with self._mutex:
-            size = self._talk.size - self._flushing.cycle_start if self._talk else 0
+            size = self._talk.seen.offset - self._flushing.cycle_start if self._talk else 0
         near = tokens >= limit or size >= SIZE
         flushed = self.flush("pressure") if near and not self._flushing.cycle_done else None
         return Pressure(tokens=tokens, limit=limit, near=near, flushed=flushed)
@@ -342,9 +342,9 @@ class Session(Hand):
         self.flush("compaction")
         with self.at_work():
             if self._talk is not None:
-                first, uuid = self._talk.turns - max(0, kept) if since is None else since, self.site.new_id()
+                first, uuid = self._talk.seen.entries - max(0, kept) if since is None else since, self.site.new_id()
                 self._talk.boundary(uuid=uuid, token_count=max(0, tokens), summary=summary, turn_index=max(0, first))
-            self._flushing.begin_cycle(self._talk.size if self._talk else 0)
+            self._flushing.begin_cycle(self._talk.seen.offset if self._talk else 0)
             return "\n\n".join(filter(None, (self._essentials(), self.noted())))
 
     def noted(self) -> str:

@@ -11,14 +11,15 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from anima.config import SessionsConfig
 from anima.errors import BadArguments, BadConfig, HomeError, NoSuchSession
 from anima.gate.scan import redact_said
-from anima.layout import Listener, is_groups, person_of
+from anima.layout import Listener, TalkPlace, is_groups, person_of
 from anima.model import UNTRUSTED, Checked, DocPath, Origin, Remark, Scope
 from anima.search.tables import CheckedIndex
+from anima.sessions import replay
 from anima.sessions.find import NAME, Listed, Quotes, Rows, TranscriptIndex
 from anima.sessions.record import (
     Picks,
@@ -30,32 +31,9 @@ from anima.sessions.record import (
     transcripts_in,
     unchanged,
 )
-from anima.sessions.replay import (
-    VERSION,
-    Asker,
-    BadLine,
-    Header,
-    Placed,
-    Record,
-    Redact,
-    TrustState,
-    Turn,
-    TurnPage,
-    agent_of,
-    call_kept,
-    clean,
-    header_of,
-    parse,
-    read,
-    resumed,
-    scan,
-)
 from anima.site import Site
+from anima.store import Logs, OpenLog
 from anima.text.phrases import Left, Sought, Touched
-
-if TYPE_CHECKING:
-    from anima.layout import TalkPlace
-    from anima.store import Logs, OpenLog
 
 LIST = "sessions.json"  # AgentScope's
 MAX_SUMMARY = 400
@@ -80,7 +58,7 @@ class Transcripts:
         return self.folder_of(self._place.folder, self._place.context) if self._place.context else None
 
     @cached_property
-    def redact(self) -> Redact:
+    def redact(self) -> replay.Redact:
         """How transcripts of this home strike out secrets."""
         return redaction(self.site.config.sessions)
 
@@ -124,7 +102,7 @@ class Transcripts:
     def _refresh(self, logs: Logs, *, anew: bool = False, given: Mapping[str, str] = NO_SUMMARIES) -> None:
         self.index.refresh(logs)
         if self._place.context:
-            rows = self.index.rows(logs, Asker(agent=None, layers=None))
+            rows = self.index.rows(logs, replay.Asker(agent=None, layers=None))
             logs.put(LIST, slim_list(logs.get(LIST) or b"", rows, anew=anew, given=given))
 
     def set_summary(self, id: str, summary: str) -> None:
@@ -137,7 +115,7 @@ class Transcripts:
 
     # -- writing --------------------------------------------------------------------------------------------------------
 
-    def create(self, header: Header) -> Transcript:
+    def create(self, header: replay.Header) -> Transcript:
         return Transcript.create(self.folder, header, clock=self.site.clock, redact=self.redact, context=self._context)
 
     def carry_on(self, id: str) -> Transcript:
@@ -150,22 +128,24 @@ class Transcripts:
 
     def kept_of(self, tool: str, answer: Mapping[str, Any]) -> str:
         """What a record of this answer says: how a result that comes by again is known."""
-        return call_kept(tool, {}, answer, read=(), redact=lambda text: (self.redact(clean(text))[0], ())).content
+        return replay.call_kept(
+            tool, {}, answer, read=(), redact=lambda text: (self.redact(replay.clean(text))[0], ())
+        ).content
 
     # -- reading --------------------------------------------------------------------------------------------------------
 
-    def asker(self, listener: Listener) -> Asker:
+    def asker(self, listener: Listener) -> replay.Asker:
         """Whose transcripts a listener may see: those of their own layer, in the owner's own kind of session alone."""
         layers = frozenset({listener.layer}) if listener.scope is Scope.MAIN else frozenset[str]()
-        return Asker(agent=self.site.agent, layers=layers, scopes=None)
+        return replay.Asker(agent=self.site.agent, layers=layers, scopes=None)
 
-    def owner(self, within: Scope | None = None) -> Asker:
+    def owner(self, within: Scope | None = None) -> replay.Asker:
         """The owner at hand sees what everybody said to this agent, in one scope or in all."""
-        return Asker(agent=self.site.agent, layers=None, scopes=frozenset({str(within)}) if within else None)
+        return replay.Asker(agent=self.site.agent, layers=None, scopes=frozenset({str(within)}) if within else None)
 
     # Whoever names no asker is the owner.
 
-    def list(self, asker: Asker | None = None, limit: int | None = None) -> Rows:
+    def list(self, asker: replay.Asker | None = None, limit: int | None = None) -> Rows:
         """The asker's sessions, the latest first; `total` says how many there are."""
         asker = asker or self.owner()
         if not self.kept:
@@ -185,7 +165,7 @@ class Transcripts:
         """Where a session's transcript stands in the home."""
         return self.folder.path_of(id)
 
-    def get(self, id: str, asker: Asker | None = None) -> Listed:
+    def get(self, id: str, asker: replay.Asker | None = None) -> Listed:
         """One session of the asker's. Somebody else's and none at all are one answer."""
         asker = asker or self.owner()
         row = self.index.get(self.folder, id) if id and self.kept else None
@@ -196,33 +176,33 @@ class Transcripts:
     def read(
         self,
         id: str,
-        asker: Asker | None = None,
+        asker: replay.Asker | None = None,
         *,
         start: int = 0,
         limit: int = 50,
         newest: bool = False,
         known: Listed | None = None,
-    ) -> TurnPage:
+    ) -> replay.TurnPage:
         """A page of one session; `known` is its row from earlier, for whoever reads on while it grows."""
         row = known or self.get(id, asker)
         with self._shown(id, asker) as file:
-            return read(file, start=start, limit=limit, newest=newest, known=row.known)
+            return replay.read(file, start=start, limit=limit, newest=newest, known=row.known)
 
-    def marks(self, id: str, asker: Asker | None = None) -> tuple[Record, ...]:
+    def marks(self, id: str, asker: replay.Asker | None = None) -> tuple[replay.Record, ...]:
         """What stands between the entries of one session, in order: cuts, flushes, taint, the end."""
         self.get(id, asker)
         with self._shown(id, asker) as file:
-            return tuple(item.record for item in scan(file, entries=False) if isinstance(item, Placed))
+            return tuple(item.record for item in replay.scan(file, entries=False) if isinstance(item, replay.Placed))
 
     @contextmanager
-    def _shown(self, id: str, asker: Asker | None) -> Iterator[OpenLog]:
+    def _shown(self, id: str, asker: replay.Asker | None) -> Iterator[OpenLog]:
         """A transcript, for whom its header says may see it."""
         with self.folder.open(id) as file:
-            if not (asker or self.owner()).sees(header_of(file, agent_of(self.folder.name))):
+            if not (asker or self.owner()).sees(replay.header_of(file, replay.agent_of(self.folder.name))):
                 raise NoSuchSession(f"{id}: there is no such session")
             yield file
 
-    def find(self, query: str, asker: Asker | None = None, *, limit: int = 50, max_chars: int = 200) -> Quotes:
+    def find(self, query: str, asker: replay.Asker | None = None, *, limit: int = 50, max_chars: int = 200) -> Quotes:
         """The asker's entries that hold the words of a query, with a preview of each."""
         asker = asker or self.owner()
         if not self.kept or (asker.layers is not None and not asker.layers):
@@ -241,7 +221,7 @@ class Transcripts:
             found |= self._doubts[key]
         return found
 
-    def origins_of(self, turn: Turn, layer: str, channel: str | None) -> frozenset[Origin]:
+    def origins_of(self, turn: replay.Turn, layer: str, channel: str | None) -> frozenset[Origin]:
         """Where one line of a conversation came from, by who says it: a tool that the owner did not name as theirs, or
         another sender than whoever has this layer; what members say in their group is the group's own. A call of a tool of
         ours came from what the session had read by then."""
@@ -271,15 +251,15 @@ class Transcripts:
         read = frozenset[Origin]()
         try:
             with self.folder.open(id) as file:
-                found = resumed(file)
-                if found is None or found.damaged or found.header.version > VERSION or self.has_arrived(id):
+                found = replay.resumed(file)
+                if found is None or found.damaged or found.header.version > replay.VERSION or self.has_arrived(id):
                     return UNTRUSTED  # what it had read may have been among what cannot be read now
                 header = found.header
-                for item in scan(file):
-                    match item.record if isinstance(item, Placed) else None:
-                        case TrustState(taint=taint):
+                for item in replay.scan(file):
+                    match item.record if isinstance(item, replay.Placed) else None:
+                        case replay.TrustState(taint=taint):
                             read = origins(taint)
-                        case Turn() as turn:
+                        case replay.Turn() as turn:
                             read |= self.origins_of(turn, header.layer or "", header.source_plugin)
         except HomeError:
             return UNTRUSTED
@@ -291,7 +271,7 @@ class Transcripts:
             self.index.close()
 
 
-def redaction(asked: SessionsConfig) -> Redact:
+def redaction(asked: SessionsConfig) -> replay.Redact:
     """How transcripts of a home strike out secrets. Raises BadConfig for a pattern that matches nothing at all."""
     if not asked.redact:
         return unchanged
@@ -304,10 +284,10 @@ def redaction(asked: SessionsConfig) -> Redact:
 class Said:
     """Transcripts as files: what of them holds a text, how that goes, and what a move must know of them."""
 
-    name, version = "transcripts", VERSION
+    name, version, without = "transcripts", replay.VERSION, staticmethod(kept)
 
     def __init__(self, transcripts: Transcripts) -> None:
-        self._transcripts = transcripts
+        self._transcripts, self.folder = transcripts, transcripts.folder_of
 
     def is_one(self, path: str) -> bool:
         """Whether a file is a transcript, or the list of them."""
@@ -315,23 +295,16 @@ class Said:
         is_named = name.endswith(".jsonl") or name == "sessions.json"
         return is_named and folder in {each.name.rpartition("/")[0] for each in self._transcripts.folders()}
 
-    def header(self, line: bytes) -> Header | None:
+    def header(self, line: bytes) -> replay.Header | None:
         """What a first line says; None where it is no transcript's."""
-        found = parse(line)
-        return found if isinstance(found, Header) else None
-
-    def folder(self, folder: str, suffix: str) -> Logs:
-        return self._transcripts.folder_of(folder, suffix)
-
-    def without(self, lines: Iterable[bytes], holds: Touches, *, now: str, gone: list[int]) -> Iterator[bytes]:
-        """The lines that stay; the sizes of the others go into `gone`."""
-        return kept(lines, holds, now=now, gone=gone)
+        found = replay.parse(line)
+        return found if isinstance(found, replay.Header) else None
 
     def headers(self) -> Iterator[tuple[str, str | None, str | None]]:
         """(id, who it is with, their layer) of every transcript of the home, whichever agent's."""
         for folder, id in self._walk():
             with folder.open(id) as file:
-                header = header_of(file)
+                header = replay.header_of(file)
             person = person_of(header.sender_id, header.source_plugin) if header else None
             yield id, person, (header.layer or "") if header else None
 
@@ -381,7 +354,7 @@ def _speaking(sought: Sought, id: str) -> tuple[Touches, Picks]:
     if sought.all_of(id):
         return bool, lambda turn: True
 
-    def picks(turn: Turn) -> bool:
+    def picks(turn: replay.Turn) -> bool:
         return sought.entry(id, person_of(turn.sender_id, turn.source_plugin), turn.time, turn.text)
 
     return sought.words.touches, picks
@@ -437,7 +410,10 @@ class CheckedTranscripts(Transcripts):
     def _transcript(self, id: str) -> Iterator[Remark]:
         path = self.folder.path_of(id)
         with self.folder.open(id) as file:
-            found, header = [item for item in scan(file) if isinstance(item, BadLine)], header_of(file)
+            found, header = (
+                [item for item in replay.scan(file) if isinstance(item, replay.BadLine)],
+                replay.header_of(file),
+            )
         bad = [each for each in found if not each.torn]
         if header is None and bad and bad[0].line == 1 and len(bad) == bad[-1].line:
             said = f"{path} is no transcript: not one line of it can be read."
