@@ -39,7 +39,7 @@ ROLES = frozenset({"memory", "user", "identity", "soul", "tools", "heartbeat", "
 MEMORY_KINDS = frozenset({"curated", "daily", "topic", "bank", "knowledge", "note"})
 
 
-class Found(Protocol):
+class AskedSearch(Protocol):
     """What finds in this home (search.current)."""
 
     def search(
@@ -58,7 +58,7 @@ class Found(Protocol):
     def waiting(self, listener: Listener, text: str, *, at: datetime) -> int: ...
 
 
-class Past(Protocol):
+class AskedPast(Protocol):
     """What became of the documents of this home (memory.past)."""
 
     def log(self, path: DocPath | None, *, limit: int) -> tuple[Revision, ...]: ...
@@ -69,7 +69,7 @@ class Past(Protocol):
 class Calling:
     """The tools of one session. Lives as long as it does."""
 
-    def __init__(self, hand: Hand, search: Callable[[], Found], past: Callable[[], Past]) -> None:
+    def __init__(self, hand: Hand, search: Callable[[], AskedSearch], past: Callable[[], AskedPast]) -> None:
         self._hand, self._site, self.listener, self._search, self._past = hand, hand.site, hand.listener, search, past
         self._documents, self._layout = hand.site.store.documents, hand.site.layout
 
