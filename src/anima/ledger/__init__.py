@@ -267,7 +267,7 @@ def block_before(file: Readable, end: int, size: int = BLOCK) -> tuple[int, byte
         if not start or (cut and (held[:-1] or cut < len(data))):
             return start + cut, b"".join(reversed(held))
         held[-1] = data
-        at, length = start, length + len(data)
+        at, length, size = start, length + len(data), 2 * size
     return at, b"".join(reversed(held))
 
 

@@ -63,8 +63,8 @@ def _plain(text: str, tokens: str) -> Iterator[Sighting]:
         at = span.end
     safe = "".join([*pieces, text[at:]]) if found else text
     yield from found
-    yield from secrets.placeholders(text)
-    yield from orders.comments(text, safe)
+    yield from secrets.placeholders(text, tokens)
+    yield from orders.comments(text, safe, tokens)
     yield from orders.marks(safe, folded, origins)
     yield from orders.instructions(safe, folded, origins, words)
 

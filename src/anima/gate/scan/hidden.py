@@ -18,14 +18,13 @@ from functools import cache
 from itertools import permutations, zip_longest
 from typing import NamedTuple
 
-from anima.gate.scan.sights import compiled, places
+from anima.gate.scan.sights import LEAST_BLOB, compiled, places
 from anima.model import Severity
 from anima.text import INVISIBLE, INVISIBLES, may_hide, name_of, visible
 
 BLOB = 65_536  # characters of one blob that are decoded, at most
 TOTAL = 262_144  # characters of all blobs of one text
 _BLOBS = 1000  # of one text
-_LEAST = 16  # characters of a token that can be a blob
 _MANY = 24  # tokens with blobs in them, from which on the text is searched as a whole
 UNREAD = "unread"
 _PROBE = 256  # what does not begin with words is not decoded further
@@ -34,6 +33,7 @@ _BASE64 = r"(?<![A-Za-z0-9+/_-])(?:(?:[A-Za-z0-9+/]{60,76}+\r?\n){1,4000}+[A-Za-
 _HEX = r"(?<![0-9A-Za-z])(?:0x)?(?:[0-9a-fA-F]{2}){10,}+(?![0-9A-Za-z])"
 # The first character stands alone so that the search can skip to it; what must not stand before it comes after.
 _SPACED_HEX = r"[0-9a-fA-F](?<![0-9A-Za-z].)[0-9a-fA-F](?:[ ,:]{1,2}(?:0x)?[0-9a-fA-F]{2}){9,}+"
+_A_PAIR = r"(?m)(?:^|[,:])(?:0x)?[0-9a-fA-F]{2}(?:[,:]|$)"  # of those that such a run has between its ends
 _BACKSLASH_HEX = r"(?:\\x[0-9a-fA-F]{2}){8,}+"
 _PERCENT = r"(?:%[0-9a-fA-F]{2}){8,}+"
 _BACKSLASH_U = r"(?:\\u\{?[0-9a-fA-F]{4,6}\}?){6,}+"
@@ -57,11 +57,12 @@ def blobs(text: str, tokens: str) -> Iterator[Blob]:
     `tokens` are what stands between the blanks of the text, each once.
     """
     left, count = TOTAL, 0
-    long = [token for token in tokens.split("\n") if len(token) >= _LEAST]
+    long = [token for token in tokens.split("\n") if len(token) >= LEAST_BLOB]
+    spaced = compiled(_SPACED_HEX).finditer(text) if compiled(_A_PAIR).search(tokens) else ()
     for kind, pattern, decode in _CARRIERS:
         # Most texts have no word that is long enough for a carrier.
         inside = _begun_in(long, compiled(pattern), text) if long else ()
-        for found in compiled(pattern).finditer(text) if pattern is _SPACED_HEX else inside:
+        for found in spaced if pattern is _SPACED_HEX else inside:
             if left <= 0 or count >= _BLOBS:
                 yield Blob(*found.span(), UNREAD, "", False)
                 return

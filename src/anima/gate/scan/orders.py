@@ -34,9 +34,9 @@ _MARKDOWN_COMMENT = r"[ ]{0,3}\[(?://|comment|#|_)\]:[ ]?(?:#|<>)[ ]?[\"'(](?P<t
 _SECTION_MARK = r"<!--\s*(?:private|share\s*:\s*[a-z]+(?:\s*,\s*[a-z]+)*)\s*-->"
 
 
-def comments(text: str, safe: str) -> Iterator[Sighting]:
+def comments(text: str, safe: str, tokens: str) -> Iterator[Sighting]:
     """HTML and Markdown comments, except the section marks on headings, shown as they stand in the safe text."""
-    start = text.find("<!--")
+    start = text.find("<!--") if "<!--" in tokens else -1
     while start >= 0:
         close = text.find("-->", start + 4)
         end = close + 3 if close >= 0 else len(text)
@@ -45,7 +45,7 @@ def comments(text: str, safe: str) -> Iterator[Sighting]:
             inner = safe[start + 4 : close if close >= 0 else end].strip()
             yield Sighting(start, end, "html-comment", Severity.NOTE, visible(inner), "a comment that is not displayed")
         start = text.find("<!--", end) if close >= 0 else -1
-    if "]:" in text:
+    if "]:" in tokens:
         for found in on_lines(_MARKDOWN_COMMENT, text):
             shown = visible(safe[found.start("text") : found.end("text")].rstrip("\"')"))
             yield Sighting(*found.span(), "markdown-comment", Severity.NOTE, shown, "a comment that is not displayed")
@@ -177,19 +177,28 @@ def _overlaps(taken: list[tuple[int, int]], start: int, end: int) -> bool:
 def _views(folded: str, words: frozenset[str]) -> Iterator[_View]:
     yield _View(folded, words)
     seen = set(words)
-    digits = "\n".join(word for word in words if not word.isalpha())
-    for letters, signs in ((_LEET, _long_words()), (_ROT13, _ROTATED)):
-        if not signs.isdisjoint(digits.translate(_LEET).split("\n") if letters is _LEET else seen):
+    for letters in (_LEET, _ROT13):
+        if _is_leet(folded, words) if letters is _LEET else not seen.isdisjoint(_ROTATED):
             # All these letters are ASCII, which is the same in bytes.
             raw = folded.encode("utf-8", "surrogatepass").translate(bytes(letters.get(n, n) for n in range(256)))
-            read = frozenset(word.translate(letters) for word in words)
-            seen |= read
-            yield _View(raw.decode("utf-8", "surrogatepass"), read)
+            read = raw.decode("utf-8", "surrogatepass")
+            found = frozenset(compiled(WORDS).findall(read))  # among the words there need not be every number
+            seen |= found
+            yield _View(read, found)
     if not seen.isdisjoint(_BACKWARDS):
         size, backwards = len(folded), frozenset(word[::-1] for word in words)
         yield _View(folded[::-1], backwards, lambda start, end: (size - end, size - start))
-    if runs := _spaced(folded):
+    if runs := _spaced(folded) if any(len(word) == 1 and not word.isdecimal() for word in words) else []:
         yield _joined(folded, runs)
+
+
+def _is_leet(folded: str, words: frozenset[str]) -> bool:
+    """Whether one of the words, or a number that need not be among them, is a word of the book in digits."""
+    digits = "\n".join(word for word in words if not word.isalpha())
+    if not _long_words().isdisjoint(digits.translate(_LEET).split("\n")):
+        return True
+    found = ((at, at + len(number)) for number in _numbers() for at in places(folded, number))
+    return not all(folded[at - 1 : at].isalnum() or folded[end : end + 1].isalnum() for at, end in found)
 
 
 def _spaced(folded: str) -> list[tuple[int, int]]:
@@ -338,6 +347,13 @@ def _unbordered() -> frozenset[str]:
 @cache
 def _long_words() -> frozenset[str]:
     return frozenset({*(word for word in _book() if len(word) >= 5), "previous", "instructions", "system"})
+
+
+@cache
+def _numbers() -> tuple[str, ...]:
+    """The numbers that read as a word."""
+    digits = {letter: digit for digit, letter in _LEET.items()}
+    return tuple(word.translate(digits) for word in _long_words() if digits.keys() >= set(map(ord, word)))
 
 
 @cache

@@ -21,6 +21,7 @@ from enum import IntEnum
 from functools import cache
 from itertools import accumulate, chain
 from re import Pattern
+from string import ascii_letters, digits
 from typing import Any, NamedTuple
 
 from anima.gate.scan.sights import MOST, Sighting, around, compiled, each_once, findings
@@ -35,6 +36,7 @@ _HOPELESS = 1_000  # so many values apart from one another in a crowd, and nothi
 CROWDED = "crowded"
 PLACEHOLDER = re.compile(r"\[REDACTED:[A-Za-z0-9_-]{1,40}\]")
 _ROUNDS = 8  # one removed secret can lay another bare
+_LITERAL = f"{ascii_letters}{digits}:/-"  # what stands for itself at the beginning of a pattern
 _LEAST_ROOM = 8  # that a secret needs, with what tells of it
 _AROUND = 400  # characters on either side of a removed secret that are looked at again
 
@@ -49,7 +51,7 @@ class Shape(NamedTuple):
     pattern: str
     head: str = ""  # what stands before, read backwards
     line: str = ""  # what stands earlier on the line
-    in_word: bool = False  # whether it cannot reach over a blank
+    begins: str = ""  # with this word, where it can reach over a blank
 
 
 class Grade(IntEnum):
@@ -76,8 +78,10 @@ def _shapes() -> tuple[Shape, ...]:
     shapes = []
     for row in _table()["shapes"]:
         pattern = one_line(row["pattern"])
-        in_word = re.search(r"\\[sSWDn.]|\[\^|[ .]", pattern.replace(r"\.", "")) is None
-        shapes.append(Shape(row["kind"], pattern, row.get("head", ""), row.get("line", ""), in_word))
+        # One without blanks, and without classes of what is none of something, stays in one word.
+        in_word = not re.search(r"\\[sSWDn]|\[\^| ", pattern) and "." not in re.sub(r"\[[^]]*]|\\\.", "", pattern)
+        begins = "" if in_word else pattern[: len(pattern) - len(pattern.lstrip(_LITERAL))]
+        shapes.append(Shape(row["kind"], pattern, row.get("head", ""), row.get("line", ""), begins))
     return tuple(shapes)
 
 
@@ -117,9 +121,9 @@ def strike(text: str, found: Iterable[Found]) -> str:
     return "".join([*pieces, text[at:]])
 
 
-def placeholders(text: str) -> Iterator[Sighting]:
+def placeholders(text: str, words: str) -> Iterator[Sighting]:
     """Marks that stand where a secret was struck out: harmless to read, but no words to be written back."""
-    if "[REDACTED:" in text:
+    if "[REDACTED:" in words:
         for found in PLACEHOLDER.finditer(text):
             message = "the mark of a secret that was struck out"
             yield Sighting(*found.span(), "placeholder", Severity.NOTE, found[0], message)
@@ -139,7 +143,7 @@ def secrets_in(text: str, patterns: Patterns, words: str | None = None) -> list[
     """Every secret, in order, none overlapping. Each piece between placeholders and secrets is looked at by itself."""
     done: list[Found] = []
     pieces, start = list[tuple[int, int]](), 0
-    for mark in PLACEHOLDER.finditer(text) if "[REDACTED:" in text else ():
+    for mark in PLACEHOLDER.finditer(text) if "[REDACTED:" in (text if words is None else words) else ():
         pieces += [(start, mark.start())] if mark.start() > start else []
         start = mark.end()
     pieces += [(start, len(text))] if len(text) > start else []
@@ -213,14 +217,14 @@ def found_in(text: str, patterns: Patterns, words: str | None = None) -> Iterato
     if "PuTTY-User" in words:
         yield from _private_keys(text, "putty")
     for shape in _shapes():
-        if not shape.in_word or compiled(shape.pattern).search(words):
+        if shape.begins in words if shape.begins else compiled(shape.pattern).search(words):
             yield from _of_shape(text, shape)
     lowered, words = _plain_lower(text), _plain_lower(words)
     if not (yield from _by_words(text, lowered, words)):  # values that the words before them call a secret
         yield from _headers(text, lowered, words)
         if any(sign in words for sign in _PHRASED):
             yield from _phrases(lowered)
-        yield from _long_hex(lowered)
+        yield from _long_hex(lowered, words)
     yield from own(text, patterns)
 
 
@@ -393,10 +397,12 @@ def _words(lowered: str, words: str) -> Iterator[tuple[int, Grade] | None]:
 
 def _elsewhere(text: str, lowered: str, words: str) -> Iterator[tuple[int, None]]:
     """Where a password begins that is an option of a command, the second of a pair, or the number of a card."""
-    yield from ((found.end(), None) for found in _pattern("flag").finditer(lowered))
+    if "--" in words:
+        yield from ((found.end(), None) for found in _pattern("flag").finditer(lowered))
     if any(sign in words for sign in _PAIRED):
         yield from ((found.start("secret"), None) for found in around(_pattern("pair"), lowered, _PAIRED, 160))
-    yield from ((found.start("secret"), None) for found in _pattern("pin").finditer(text))
+    if "pin" in words:
+        yield from ((found.start("secret"), None) for found in _pattern("pin").finditer(text))
 
 
 def _grade(lowered: str, word: re.Match[str], group: str, tail: str) -> Grade | None:
@@ -518,9 +524,9 @@ def _phrases(lowered: str) -> Iterator[Found]:
             yield *phrase.span(), "seed-phrase" if long else "passphrase"
 
 
-def _long_hex(lowered: str) -> Iterator[Found]:
+def _long_hex(lowered: str, words: str) -> Iterator[Found]:
     """Sixty-four digits. Every eighth character tells where so long a run can be at all."""
-    for run in compiled("[0-9a-f]{7,}+").finditer(lowered[::8]):
+    for run in compiled("[0-9a-f]{7,}+").finditer(lowered[::8]) if compiled("[0-9a-f]{64}").search(words) else ():
         first, last = max(0, 8 * run.start() - 12), 8 * run.end() + 12
         for found in _pattern("long_hex").finditer(lowered, first, last):
             before = _line_before(lowered, found.start("secret"))[-60:]
