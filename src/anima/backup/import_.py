@@ -92,12 +92,9 @@ class _FolderSource:
                 said = said or export.dialect_in(self._store.read(DocPath.parse(SETTINGS)).text)
             except (NotFound, BadInput):
                 pass  # then its names tell
-            dialect = (
-                said
-                if said in DIALECTS
-                else dialect_of(made_as(self._store), self._store.names, self._store.is_folder).dialect
-            )
-            self.table, self.origin = Table(layout=layout_for(dialect)), None
+            if said is None or said not in DIALECTS:
+                said = dialect_of(made_as(self._store), self._store.names, self._store.is_folder).dialect
+            self.table, self.origin = Table(layout=layout_for(said)), None
         self.exact = format == "markdown"
 
     def close(self) -> None:

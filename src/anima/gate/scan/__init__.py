@@ -24,7 +24,7 @@ from anima.gate.scan.secrets import BORDER, CROWDED, Found, masked_spans, secret
 from anima.gate.scan.secrets import PLACEHOLDER as PLACEHOLDER
 from anima.gate.scan.secrets import find_secrets as find_secrets
 from anima.gate.scan.secrets import redact as redact
-from anima.gate.scan.sights import MOST, Origins, Sighting, compiled, each_once, findings, fold
+from anima.gate.scan.sights import MOST, Origins, Sighting, compiled, each_once, findings, fold, pattern_of, table
 from anima.model import Finding, Severity
 from anima.text import INVISIBLE, may_hide, name_of, visible
 
@@ -76,7 +76,7 @@ def _carried(text: str, tokens: str) -> Iterator[Sighting]:
         yield from _hidden(text, found)
         decoded = [(spot, spot.decoded) for spot in found if spot.decoded]
         for spot, said in decoded[:CARRIERS]:
-            inside = f"hidden {hidden.NAMES[spot.kind]}"
+            inside = f"hidden {table('hidden')['names'][spot.kind]}"
             yield from (span.moved(spot.start, spot.end, inside=inside) for span in _plain(said, each_once(said)))
         yield from (_unread(spot.start, spot.end) for spot, _ in decoded[CARRIERS : CARRIERS + 1])
     for blob in hidden.blobs(text, tokens):
@@ -113,7 +113,7 @@ def _hidden(text: str, found: Iterable[hidden.Spot]) -> Iterator[Sighting]:
             shown = visible(redact((spot.decoded or piece)[:2000])[0])
         elif number < MOST:
             stored = redact(INVISIBLE.sub("", piece))[0]
-            is_turned = compiled(hidden.OVERRIDE).search(piece)
+            is_turned = pattern_of("hidden", "override").search(piece)
             shown = visible(f"{stored} (displayed as: {stored[::-1]})" if is_turned else stored)
         yield Sighting(spot.start, spot.end, spot.kind, spot.severity, shown, _message(text, spot))
 
@@ -122,10 +122,10 @@ def _message(text: str, spot: hidden.Spot) -> str:
     if spot.decoded and spot.kind == hidden.BIDI:
         return "text that is displayed in another order than it is stored"
     if spot.decoded:
-        return f"hidden text in {hidden.NAMES[spot.kind]}"
+        return f"hidden text in {table('hidden')['names'][spot.kind]}"
     if spot.severity is Severity.WARN:
         return f"a stray invisible character, {unicodedata.name(text[spot.start], 'a control character').lower()}"
-    return f"hidden {hidden.NAMES[spot.kind]}"
+    return f"hidden {table('hidden')['names'][spot.kind]}"
 
 
 # -- strings of JSON, as tools answer -----------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ Promise: emoji sequences, flags, keycaps, right-to-left prose, and the joiners o
 left alone; what decodes to bytes that are not words is no finding: keys, digests, pictures and paths stay what they are.
 What decodes gives readable text or nothing, never raises, and is not decoded again; at most `BLOB` characters of one blob
 and `TOTAL` of a text are decoded, and a longer blob's finding says so. Clean text costs close to nothing.
-Not here: which characters are invisible (text), what is hidden by markup (orders).
+Not here: which characters are invisible (text), carriers and scripts (tables/hidden.toml), what is hidden by markup (orders).
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ import binascii
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
-from functools import cache
+from functools import cache, partial
 from itertools import permutations, zip_longest
 from typing import NamedTuple
 
-from anima.gate.scan.sights import LEAST_BLOB, compiled, places
+from anima.gate.scan.sights import LEAST_BLOB, compiled, pattern_of, places, table
 from anima.model import Severity
-from anima.text import INVISIBLE, INVISIBLES, may_hide, name_of, visible
+from anima.text import INVISIBLE, INVISIBLES, may_hide, name_of, one_line, visible
 
 BLOB = 65_536  # characters of one blob that are decoded, at most
 TOTAL = 262_144  # characters of all blobs of one text
@@ -29,16 +29,6 @@ _MANY = 24  # tokens with blobs in them, from which on the text is searched as a
 UNREAD = "unread"
 _PROBE = 256  # what does not begin with words is not decoded further
 
-_BASE64 = r"(?<![A-Za-z0-9+/_-])(?:(?:[A-Za-z0-9+/]{60,76}+\r?\n){1,4000}+[A-Za-z0-9+/]{0,76}+={0,2}|[A-Za-z0-9+/_-]{20,}+={0,2})"
-_HEX = r"(?<![0-9A-Za-z])(?:0x)?(?:[0-9a-fA-F]{2}){10,}+(?![0-9A-Za-z])"
-# The first character stands alone so that the search can skip to it; what must not stand before it comes after.
-_SPACED_HEX = r"[0-9a-fA-F](?<![0-9A-Za-z].)[0-9a-fA-F](?:[ ,:]{1,2}(?:0x)?[0-9a-fA-F]{2}){9,}+"
-_A_PAIR = r"(?m)(?:^|[,:])(?:0x)?[0-9a-fA-F]{2}(?:[,:]|$)"  # of those that such a run has between its ends
-_BACKSLASH_HEX = r"(?:\\x[0-9a-fA-F]{2}){8,}+"
-_PERCENT = r"(?:%[0-9a-fA-F]{2}){8,}+"
-_BACKSLASH_U = r"(?:\\u\{?[0-9a-fA-F]{4,6}\}?){6,}+"
-_ENTITIES = r"(?:&#(?:[0-9]{2,7}|[xX][0-9a-fA-F]{2,6});){6,}+"
-_ONLY_HEX = r"[0-9a-fA-F]+=*"
 SYMBOLS = 16_384  # of one run of invisible characters, at most
 _SAMPLE = 400  # characters that say whether a text is words
 
@@ -58,16 +48,17 @@ def blobs(text: str, tokens: str) -> Iterator[Blob]:
     """
     left, count = TOTAL, 0
     long = [token for token in tokens.split("\n") if len(token) >= LEAST_BLOB]
-    spaced = compiled(_SPACED_HEX).finditer(text) if compiled(_A_PAIR).search(tokens) else ()
-    for kind, pattern, decode in _CARRIERS:
+    for row in table("hidden")["carriers"]:
+        kind, pattern, decode = row["kind"], compiled(one_line(row["pattern"])), _DECODED[row["kind"]]
         # Most texts have no word that is long enough for a carrier.
-        inside = _begun_in(long, compiled(pattern), text) if long else ()
-        for found in spaced if pattern is _SPACED_HEX else inside:
+        inside = _begun_in(long, pattern, text) if long and "pair" not in row else ()
+        is_spaced = "pair" in row and compiled(row["pair"]).search(tokens)
+        for found in pattern.finditer(text) if is_spaced else inside:
             if left <= 0 or count >= _BLOBS:
                 yield Blob(*found.span(), UNREAD, "", False)
                 return
             piece = found[0][: min(BLOB, left)]
-            if (kind == "base64" and compiled(_ONLY_HEX).fullmatch(piece)) or not decode(piece[:_PROBE]):
+            if (kind == "base64" and _pattern("only_hex").fullmatch(piece)) or not decode(piece[:_PROBE]):
                 left -= min(len(piece), _PROBE) if len(piece) > 64 else 0
                 continue
             left, count = left - len(piece), count + 1
@@ -196,91 +187,32 @@ def _words_of(raw: bytes) -> str | None:
     return None
 
 
-_FAMILIES = (
-    "[\u00a0-\u024f\u2010-\u2026] [\u0370-\u052f] [\u0590-\u08ff] [\u0900-\u0dff] "
-    "[\u3000-\u30ff\u3400-\u9fff\uff00-\uffef] [\uac00-\ud7af]"
-).split(" ")
-
-
 def readable(text: str) -> bool:
     """Whether decoded characters are words of one script rather than noise."""
     if len(text) < 3 or not any(c.isalpha() for c in text):
         return False
     plain = sum(c in " \n" or (c.isascii() and c.isprintable()) for c in text)
-    script = plain + max(len(compiled(family).findall(text)) for family in _FAMILIES)
+    script = plain + max(len(compiled(family).findall(text)) for family in table("hidden")["families"])
     letters = sum(c.isalpha() or c == " " for c in text)
     return script >= 0.9 * len(text) and letters >= 0.6 * len(text)
 
 
-_CARRIERS: tuple[tuple[str, str, Callable[[str], str | None]], ...] = (
-    ("base64", _BASE64, from_base64),
-    ("hex", _HEX, from_hex),
-    ("hex", _BACKSLASH_HEX, from_hex),
-    ("hex", _SPACED_HEX, from_hex),
-    ("escapes", _PERCENT, from_escapes),
-    ("escapes", _BACKSLASH_U, from_escapes),
-    ("escapes", _ENTITIES, from_escapes),
-)
+_DECODED = {"base64": from_base64, "hex": from_hex, "escapes": from_escapes}
 
 
 TAGS, BIDI, SELECTORS = "tag-characters", "bidi", "variation-selectors"
 ZERO_WIDTH, CONTROL, OTHER = "zero-width", "control", "invisible"
-NAMES = {
-    TAGS: "tag characters",
-    BIDI: "direction marks",
-    SELECTORS: "variation selectors",
-    ZERO_WIDTH: "zero-width characters",
-    CONTROL: "control characters",
-    OTHER: "invisible characters",
-}
-
 ZWNJ, ZWJ, LRM, RLM, ALM, BOM = "\u200c", "\u200d", "\u200e", "\u200f", "\u061c", "\ufeff"
 TEXT_STYLE, EMOJI_STYLE = "\ufe0e", "\ufe0f"
 SOFT_HYPHEN = "\u00ad"
 _BLACK_FLAG = "\U0001f3f4"
 _OVERRIDES = "\u202d\u202e"
-# Letters of right-to-left scripts; letters that join or stack, where ZWJ and ZWNJ are part of correct spelling.
-_RTL = "[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufefc\U00010800-\U00010fff\U0001e800-\U0001efff]"
-_JOINING_LETTERS = (
-    "\u0600-\u061b\u061d-\u07ff\u0840-\u0dff\u0f00-\u109f\u1780-\u17b3\u17b6-\u17ff\u1800-\u180a\u1810-\u18af"
-    "\u1900-\u1cff\ua800-\ua8ff\ua900-\uaadf\uabc0-\uabff\ufb50-\ufdff\ufe70-\ufefc\U00011000-\U00011fff\U0001e900-\U0001e95f"
-)
-_JOINING = f"[{_JOINING_LETTERS}]"
-# Scripts written without spaces, where a zero-width space marks a word border.
-_UNSPACED = "[\u0e00-\u0fff\u1000-\u109f\u1780-\u17ff\u1950-\u19ff\u1a20-\u1aaf\ua9e0-\uaa7f\u3040-\u30ff\u3400-\u9fff]"
-_JAMO = "[\u1100-\u11ff\u3131-\u318e\ua960-\ua97c\uac00-\ud7fb\uffa0-\uffdc]"
-# Behind an ideograph, a Mongolian letter or what has variants a selector belongs; around Hangul, its fillers.
-_BY_NEIGHBOURS = (
-    f"\u200b(?:(?<={_UNSPACED}.)|(?={_UNSPACED}))|[\u115f\u1160\u3164\uffa0](?:(?<={_JAMO}.)|(?={_JAMO}))"
-    "|[\U000e0100-\U000e011f](?<=[\u2e80-\u2fd5\u3005-\u3007\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff].)"
-    "|[\u180b-\u180f](?<=[\u1800-\u180f\u1820-\u18aa].)"
-    "|[\ufe00-\ufe02](?<=[0、。，．！：；？\u1000-\u109f\ua840-\ua877\uaa60-\uaa7f\u3400-\u9fff\uf900-\ufaff].)"
-)
-_EMOJI_SIGNS = (
-    "\u00a9\u00ae\u203c\u2049\u2122\u2139\u2194-\u21aa\u231a-\u23ff\u24c2\u25aa-\u27bf\u2934\u2935\u2b05-\u2b55"
-    "\u3030\u303d\u3297\u3299\U0001f000-\U0001faff"
-)
-_EMOJI = f"[{_EMOJI_SIGNS}]"
-# The tag sequences that fonts draw: England, Scotland, Wales, Northern Ireland, and the states of two countries.
-_FLAG_TAGS = "(?:{gb}(?:{eng}|{sct}|{wls}|{nir})|(?:{us}|{ca})[\U000e0061-\U000e007a]{{2}})\U000e007f".format(
-    **{w: "".join(chr(0xE0000 + ord(c)) for c in w) for w in ("gb", "eng", "sct", "wls", "nir", "us", "ca")}
-)
+_pattern = partial(pattern_of, "hidden")
 _ALL = "".join(INVISIBLES.values())
 _RUN = f"[{_ALL}]+"
 _OPENING, _CLOSING = "\u202a\u202b\u2066\u2067\u2068", "\u202c\u2069"
-# These move the cursor, delete, switch the terminal or end a string; single others come from broken conversions.
-_STRONG_CONTROL = "[\x00\x08\x1b\x7f\x90\x9b\x9d]"
-# The common cases of `_belongs` in one pattern, so that a page full of emoji or Persian costs little.
-_EXPLAINED = (
-    f"[\u200c\u200d\ufe0f](?:(?<=[{_EMOJI_SIGNS}0-9#*]\ufe0f)|(?<=[{_JOINING_LETTERS}]\u200c)(?=[{_JOINING_LETTERS}])"
-    f"|(?<=[{_EMOJI_SIGNS}\ufe0f]\u200d)(?=[{_EMOJI_SIGNS}]))"
-)
-OVERRIDE = f"[{_OVERRIDES}]"
 _LINE_BREAKS = frozenset("\u2028\u2029")
-_JOINER_PER_LETTER = f"(?:[{_JOINING_LETTERS}]{{1,2}}[\u200c\u200d]{{1,3}}){{8,}}"
 _SELECTOR_PER_LETTER = f"(?:[^\\s{_ALL}][{INVISIBLES[SELECTORS]}]){{8,}}"
-_RARE_SELECTOR = "[\ufe00-\ufe0e\U000e0100-\U000e01ef]"
-_MARKS = "[\u061c\u200e\u200f]"
 _OF_KIND = {kind: f"[{chars}]+" for kind, chars in INVISIBLES.items()}
 _TAME = str.maketrans("<>[]⟨⟩", "‹›⟦⟧‹›")  # decoded text becomes no markup where it is shown
 _NEAR = 2  # visible characters between two hidden ones of one cluster
@@ -325,7 +257,7 @@ def _replacements(text: str, spot: Spot) -> Iterator[tuple[int, int, str]]:
 
 def spots(text: str) -> list[Spot]:
     """Every place with hidden characters, in order, close ones joined."""
-    if not INVISIBLE.search(compiled(_EXPLAINED).sub("", text)):
+    if not INVISIBLE.search(_pattern("explained").sub("", text)):
         return list(_bits_per_letter(text))
     runs = list(_strange_runs(text))
     found = [*_clusters(text, (run for run in runs if run.kind != BIDI)), *_bits_per_letter(text)]
@@ -352,7 +284,7 @@ def _strange_runs(text: str) -> Iterator[Spot]:
     right_to_left = _RightToLeft(text)
     for run in compiled(_RUN).finditer(text):
         start, end = run.span()
-        if text[start - 1 : start] == _BLACK_FLAG and (flag := compiled(_FLAG_TAGS).match(text, start, end)):
+        if text[start - 1 : start] == _BLACK_FLAG and (flag := _pattern("flag_tags").match(text, start, end)):
             start = flag.end()
         # What belongs there, at its front and back, is no part of it.
         while start < end and _belongs(text, start, right_to_left):
@@ -365,7 +297,7 @@ def _strange_runs(text: str) -> Iterator[Spot]:
             stop = same.end() if same else end
             found = text[start:stop]
             is_strange = kind == SELECTORS and found not in (TEXT_STYLE, EMOJI_STYLE)
-            is_strong = kind == CONTROL and compiled(_STRONG_CONTROL).match(found)
+            is_strong = kind == CONTROL and _pattern("strong_control").match(found)
             is_danger = kind in (TAGS, BIDI) or len(found) > 1 or is_strange or is_strong
             is_break = kind == OTHER and _LINE_BREAKS.issuperset(found)
             yield Spot(start, stop, kind, Severity.DANGER if is_danger and not is_break else Severity.WARN)
@@ -385,11 +317,11 @@ def _belongs(text: str, at: int, right_to_left: _RightToLeft) -> bool:
     if char in (ZWJ, ZWNJ):
         if before == ZWNJ == char:  # typed twice, as Persian keyboards make easy
             before = text[at - 2 : at - 1]
-        emoji_before = compiled(_EMOJI).match(before) or before == EMOJI_STYLE or before == "\U000e007f"
-        joins = compiled(_JOINING).match(before) or compiled(_JOINING).match(after)
-        return bool(joins or (char == ZWJ and emoji_before and compiled(_EMOJI).match(after)))
+        emoji_before = _pattern("emoji").match(before) or before == EMOJI_STYLE or before == "\U000e007f"
+        joins = _pattern("joining").match(before) or _pattern("joining").match(after)
+        return bool(joins or (char == ZWJ and emoji_before and _pattern("emoji").match(after)))
     if char in (LRM, RLM, ALM):
-        return right_to_left.near(at) and len(compiled(_MARKS).findall(text[max(at - 2, 0) : at + 3])) <= 2
+        return right_to_left.near(at) and len(_pattern("marks").findall(text[max(at - 2, 0) : at + 3])) <= 2
     if char == BOM:
         return at == 0
     if char == SOFT_HYPHEN:
@@ -398,7 +330,7 @@ def _belongs(text: str, at: int, right_to_left: _RightToLeft) -> bool:
         return bool(before) and unicodedata.category(before) in ("Mn", "Lo")
     if char in "\ufe00\ufe01\ufe02" and before and unicodedata.category(before) == "Sm":
         return True
-    return compiled(_BY_NEIGHBOURS).match(text, at) is not None
+    return _pattern("by_neighbours").match(text, at) is not None
 
 
 class _RightToLeft:
@@ -413,7 +345,7 @@ class _RightToLeft:
             self.start = self._text.rfind("\n", 0, at) + 1
             newline = self._text.find("\n", at)
             self.end = newline if newline >= 0 else len(self._text)
-            self._answer = compiled(_RTL).search(self._text, self.start, self.end) is not None
+            self._answer = _pattern("right_to_left").search(self._text, self.start, self.end) is not None
         return self._answer
 
 
@@ -476,9 +408,9 @@ def _balanced(run: str) -> bool:
 def _bits_per_letter(text: str) -> Iterator[Spot]:
     """Joiners or selectors after every letter or two: each is correct on its own, together they are a message."""
     if text.count(ZWJ) + text.count(ZWNJ) >= 8:
-        for run in compiled(_JOINER_PER_LETTER).finditer(text):
+        for run in _pattern("joiner_per_letter").finditer(text):
             yield _carried(run, ZERO_WIDTH, from_bits)
-    if compiled(_RARE_SELECTOR).search(text):
+    if _pattern("rare_selector").search(text):
         for run in compiled(_SELECTOR_PER_LETTER).finditer(text):
             if len(set(run[0][1::2])) > 1:
                 yield _carried(run, SELECTORS, from_selectors)

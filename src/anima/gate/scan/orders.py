@@ -16,9 +16,9 @@ from functools import cache
 from itertools import zip_longest
 from typing import NamedTuple
 
-from anima.gate.scan.sights import Origins, Sighting, compiled, fold, on_lines, places, rare
+from anima.gate.scan.sights import Origins, Sighting, compiled, fold, on_lines, places, rare, table
 from anima.model import Severity
-from anima.text import one_line, read_table, visible
+from anima.text import one_line, visible
 from anima.text.markdown import heading_of
 
 # The tags in which a prompt frames what it loads. Content that opens or closes one could step out of its frame.
@@ -54,7 +54,7 @@ def comments(text: str, safe: str, tokens: str) -> Iterator[Sighting]:
 @cache
 def _marks() -> list[tuple[str, str, Severity, str]]:
     """Pattern, kind, severity and message of each."""
-    rows = read_table("gate/scan", "marks")["marks"]
+    rows = table("marks")["marks"]
     patterns = (one_line(row["pattern"]).replace("FRAMES", _NAMES) for row in rows)
     return [
         (each, row["kind"], Severity[row["severity"]], row["message"]) for each, row in zip(patterns, rows, strict=True)
@@ -76,7 +76,7 @@ def marks(text: str, folded: str, origins: Origins) -> Iterator[Sighting]:
 
 @cache
 def _label() -> str:
-    speakers: dict[str, str] = read_table("gate/scan", "marks")["turns"]
+    speakers: dict[str, str] = table("marks")["turns"]
     roles = "|".join(f"(?P<{role}>{fold(names)})" for role, names in speakers.items())
     return rf"[ \t]{{0,3}}(?:#{{1,6}} ?|\*\*)?(?:{roles})(?:\*\*)?[ ]?:(?:\*\*)?"
 
@@ -324,10 +324,9 @@ _NEGATION = r"(?:\bnot|n't|\bn|\bnever|\bnon|\bno|\bne|\bnie|\bniemals|\bnao|Ð½Ð
 @cache
 def _book() -> dict[str, list[_Phrase]]:
     """The phrases of the table by the words to look for, folded."""
-    table = read_table("gate/scan", "orders")
-    reasons = table.pop("reasons")
+    reasons = table("orders")["reasons"]
     book: dict[str, list[_Phrase]] = {}
-    for language in table.values():
+    for language in (each for name, each in table("orders").items() if name != "reasons"):
         for reason, entries in language.items():
             for entry in entries:
                 texts = (entry.get(name, "") for name in ("words", "follows", "before"))

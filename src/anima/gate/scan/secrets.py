@@ -18,15 +18,15 @@ from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from enum import IntEnum
-from functools import cache
+from functools import cache, partial
 from itertools import accumulate, chain
 from re import Pattern
 from string import ascii_letters, digits
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-from anima.gate.scan.sights import MOST, Sighting, around, compiled, each_once, findings
+from anima.gate.scan.sights import MOST, Sighting, around, compiled, each_once, findings, pattern_of, table
 from anima.model import Finding, Severity
-from anima.text import one_line, read_table, visible, word_set
+from anima.text import one_line, visible, word_set
 
 BORDER = "\n\n\n\n"  # between pieces that are read at once; no rule reads over it
 _CROWD = 200  # so many secrets, or words for them, and then one in
@@ -63,20 +63,18 @@ class Grade(IntEnum):
     PASSWORD = 4
 
 
-@cache
-def _table() -> dict[str, Any]:
-    return read_table("gate/scan", "secrets")
+_pattern = partial(pattern_of, "secrets")
 
 
 @cache
 def _words_for(name: str) -> frozenset[str]:
-    return word_set(_table()["words"][name])
+    return word_set(table("secrets")["words"][name])
 
 
 @cache
 def _shapes() -> tuple[Shape, ...]:
     shapes = []
-    for row in _table()["shapes"]:
+    for row in table("secrets")["shapes"]:
         pattern = one_line(row["pattern"])
         # One without blanks, and without classes of what is none of something, stays in one word.
         in_word = not re.search(r"\\[sSWDn]|\[\^| ", pattern) and "." not in re.sub(r"\[[^]]*]|\\\.", "", pattern)
@@ -88,14 +86,8 @@ def _shapes() -> tuple[Shape, ...]:
 @cache
 def _keywords() -> tuple[tuple[str, str, str], ...]:
     """Words for secrets: sign, group, pattern."""
-    groups, forms = _table()["keywords"], _table()["forms"]
+    groups, forms = table("secrets")["keywords"], table("secrets")["forms"]
     return tuple((sign, group, forms.get(sign, re.escape(sign))) for group, signs in groups.items() for sign in signs)
-
-
-@cache
-def _pattern(name: str) -> Pattern[str]:
-    """A pattern of the table, compiled when first used: most texts never need most of them."""
-    return re.compile(one_line(_table()["patterns"][name]))
 
 
 # -- the text without them -------------------------------------------------------------------------------------------------

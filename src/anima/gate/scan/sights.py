@@ -14,17 +14,16 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from functools import cache
 from itertools import chain
-from typing import AnyStr, NamedTuple
+from typing import Any, AnyStr, NamedTuple
 
 from anima.model import Finding, Severity
-from anima.text import INVISIBLE, may_hide, read_table
+from anima.text import INVISIBLE, may_hide, one_line, read_table
 
 
 @cache
 def _lookalikes() -> dict[str, str]:
     """Characters of other scripts that look like a Latin letter, with the letter."""
-    table = read_table("gate/scan", "lookalikes")
-    return {other: latin for latin, others in table.items() for other in others}
+    return {other: latin for latin, others in table("lookalikes").items() for other in others}
 
 
 class _Folds(dict[int, str]):
@@ -124,6 +123,18 @@ MOST = 200
 @cache
 def compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern)
+
+
+@cache
+def table(name: str) -> dict[str, Any]:
+    return read_table("gate/scan", name)
+
+
+@cache
+def pattern_of(name: str, pattern: str) -> re.Pattern[str]:
+    """A pattern of a table, compiled when first used: most texts never need most of them."""
+    whole = one_line(table(name)["patterns"][pattern])
+    return re.compile(re.sub("@([a-z]+)@", lambda found: one_line(table(name)["classes"][found[1]]), whole))
 
 
 def places(text: AnyStr, sign: AnyStr, step: int = 1) -> Iterator[int]:
