@@ -88,6 +88,7 @@ MAY_ASK_THE_WORLD = {
 # What opens a file; and who may outside store/, with the reason.
 OPENERS = {"read_text", "read_bytes", "write_text", "write_bytes"}
 MAY_OPEN_FILES = {
+    "__init__.py": "its own stub, which says what is public",
     "store/": "the one package that opens the files of a home",
     "testing/postgres.py": "a server's own folder, in which no home stands",
     "testing/store_contract.py": "a derived file, where a store says it may stand",

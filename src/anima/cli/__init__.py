@@ -147,18 +147,15 @@ def run(arguments: Sequence[str]) -> int:
 def _failed(error: HomeError | click.UsageError | OSError, as_json: bool) -> int:
     """Says what went wrong as an error of ours, and gives the exit code."""
     if isinstance(error, click.UsageError):
-        error = _misused(error)
+        said = error.format_message().replace(SHIELD, "")
+        hint = f"{error.ctx.command_path if error.ctx else 'anima'} --help"
+        if isinstance(error, click.NoSuchOption):
+            near = f" (Possible options: {', '.join(sorted(error.possibilities))})" if error.possibilities else ""
+            said = f"No such option: {error.option_name}{near}"
+            if error.ctx and error.ctx.parent is None:
+                hint = "options come after the command, such as anima status --home PATH"
+        error = BadArguments(said, hint=hint)
     elif isinstance(error, OSError):
         error = Damaged(f"the system says: {error.strerror or error}")
     complain(error, as_json=as_json)
     return exit_code(error)
-
-
-def _misused(error: click.UsageError) -> BadArguments:
-    said = error.format_message().replace(SHIELD, "")
-    if isinstance(error, click.NoSuchOption):
-        near = f" (Possible options: {', '.join(sorted(error.possibilities))})" if error.possibilities else ""
-        said = f"No such option: {error.option_name}{near}"
-        if error.ctx and error.ctx.parent is None:
-            return BadArguments(said, hint="options come after the command, such as anima status --home PATH")
-    return BadArguments(said, hint=f"{error.ctx.command_path if error.ctx else 'anima'} --help")

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from anima.cli import show
-from anima.cli.command import Reply, command, day_of, unless_dry
+from anima.cli.command import Reply, command, day_of, table_of, unless_dry
 from anima.cli.show import counted, flat, inert, need_person, patient, picked, plain, say, shortened, whisper
 from anima.errors import BadArguments, Refused
 
@@ -18,17 +18,6 @@ if TYPE_CHECKING:
     from anima import Candidate, Forgetting, Home, Look, Receipt, Suggestion
 
 _LISTED = 60
-_NAMES = {
-    "line": "line{s}",
-    "dreamed": "dreamed line{s}",
-    "layer": "line{s} of other people's layers",
-    "proposal": "waiting change{s}",
-    "transcript": "line{s} of transcripts",
-    "torn": "piece{s} put aside after a crash",
-    "history": "revision{s} of history",
-    "file": "other file{s}",
-    "snapshot": "snapshot{s}",
-}
 
 
 @command(owners=unless_dry)
@@ -70,7 +59,7 @@ def _show_left(found: Forgetting) -> None:
 
 
 def _show_forgotten(found: Forgetting) -> None:
-    found_in = ((count, _NAMES.get(place, place)) for place, count in found.counts.items())
+    found_in = ((count, table_of("care")["held"].get(place, place)) for place, count in found.counts.items())
     told = ", ".join(f"{count:,} {name.format(s='' if count == 1 else 's')}" for count, name in found_in)
     say(f"Forgotten: {told or 'nothing held it'}." + (f" Change {found.change}." if found.change else ""))
     # the other notes were told before it was asked

@@ -20,7 +20,7 @@ import click
 
 from anima.agent import PRACTICE, need_chat
 from anima.cli import show
-from anima.cli.command import Reply, command, given_text, is_owner, listed_as, need_trust
+from anima.cli.command import Reply, command, given_text, is_owner, listed_as, need_trust, table_of
 from anima.cli.show import counted, decided_call, flat, inert, need_person, one_key, patient, say, shortened, whisper
 from anima.errors import BadArguments, HomeError, Refused
 from anima.model import Scope
@@ -42,19 +42,6 @@ ALONE = {
     "forget": "Forgetting is for you to decide",
 }
 SAME = {"review": "review", "undo": "undo", "why": "why", "memory": "read MEMORY.md"}
-HELP = """\
-/new        end this conversation and begin another
-/compact    write down what matters and shorten what the model sees
-/prompt     what the model is told
-/persona    which soul is worn
-/memory     MEMORY.md
-/review     decide what waits for you
-/undo       take back the newest change
-/why P:N    where a line came from, such as /why MEMORY.md:14
-/model      which model answers; /model NAME takes another from here on
-/cost       what this conversation used
-/quit       leave; the conversation can be taken up: anima chat --session last
-Alt-Enter begins a new line, Ctrl-C stops an answer, Ctrl-D leaves."""
 
 
 @command()
@@ -335,7 +322,7 @@ class _Chat:
                 price = f", about ${used.cost:.4f}" if used.cost else ""
                 say(f"{counted(used.requests, 'request')}, {tokens}{price}")
             case "help":
-                say(HELP)
+                say(table_of("chat")["slashes"])
             case _ if name in SAME:
                 run = click.get_current_context().obj  # the command line's own
                 run([*SAME[name].split(), *rest.split(), "--home", self._home.name])

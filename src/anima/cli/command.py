@@ -238,13 +238,13 @@ class Command(click.Command):
 
 
 @cache
-def _table(module: str) -> dict[str, Any]:
-    """What a module's commands are told by, read without `text`, whose import would take longer than all of this."""
+def table_of(module: str) -> dict[str, Any]:
+    """A module's commands, and its texts; read without `text`, whose import would take longer than all of this."""
     return tomllib.loads((Path(__file__).parent / "tables" / f"{module}.toml").read_text(encoding="utf-8"))
 
 
 SHARED: dict[str, click.Parameter] = {}
-SHARED |= {name.split()[0].lstrip("-"): parameter(name, row) for name, row in _table("shared").items()}
+SHARED |= {name.split()[0].lstrip("-"): parameter(name, row) for name, row in table_of("shared").items()}
 
 
 def command(
@@ -276,7 +276,7 @@ def command(
             return answer.give(as_json=as_json) if isinstance(answer, Reply) else answer or 0
 
         asks, called = function.__annotations__, name or function.__name__
-        row = _table(function.__module__.rpartition(".")[2])[called]
+        row = table_of(function.__module__.rpartition(".")[2])[called]
         params = [parameter(*each) for each in row.get("takes", {}).items()]
         more = {"home": opens, "json": "Reply" in asks["return"], "as-owner": owners is not None or "as_owner" in asks}
         params += [SHARED[each] for each, is_wanted in more.items() if is_wanted and SHARED[each] not in params]

@@ -24,6 +24,7 @@ from anima.cli.command import (
     open_home,
     parsed,
     program_name,
+    table_of,
     unless_dry,
 )
 from anima.cli.show import bar, counted, flat, inert, picked, plain, say, whisper
@@ -39,7 +40,7 @@ def status(home: str | None) -> Reply:
     try:
         place = home_path(home)
     except NoSuchHome:
-        return Reply({"home": None, "next": "anima init ~/aria --name Aria"}, BEGIN)
+        return Reply({"home": None, "next": "anima init ~/aria --name Aria"}, table_of("home")["begin"])
     with open_home(place) as opened:
         who, asked, noted = opened.identity.resolved(), len(opened.inbox.ids()), len(opened.inbox.noted())
         is_new, curated = opened.exists("BOOTSTRAP.md"), opened.layout.curated
@@ -59,14 +60,6 @@ def status(home: str | None) -> Reply:
     value = {"home": opened.name, "name": who.name.value, "asked": asked, "noted": noted, "next": do}
     do = flat(program_name()) + do.removeprefix("anima")
     return Reply(value, [f"{name}{sign} lives in {flat(opened.name)}", told, f"Next: {do}    {why}"])
-
-
-BEGIN = """\
-No home here, and none in use.
-  anima tour                       two minutes, in a home that is thrown away
-  anima init ~/aria --name Aria    a home of your own
-  anima use PATH                   a home you have
-  anima help                       what there is"""
 
 
 @command(opens=False)

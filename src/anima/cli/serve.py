@@ -26,6 +26,7 @@ from anima.cli.command import (
     need_trust,
     open_home,
     program_name,
+    table_of,
 )
 from anima.cli.show import console, counted, flat, need_person, plain, say, say_json, table, whisper
 from anima.errors import BadArguments, HomeError, NotFound
@@ -76,27 +77,13 @@ def up(
     return None
 
 
-_UNIT = """\
-# Keep it as ~/.config/systemd/user/anima.service, then: systemctl --user enable --now anima
-[Unit]
-Description=anima, the home of an AI agent
-
-[Service]
-ExecStart={line}
-Restart=on-failure
-
-[Install]
-WantedBy=default.target
-"""
-
-
 def _service(kind: str, place: Path, port: int | None) -> str:
     """What systemd or launchd reads to serve a home whenever its owner is logged in."""
     kind = ("launchd" if sys.platform == "darwin" else "systemd") if kind == "here" else kind
     line = [sys.executable, "-m", "anima.cli", "up", str(place), *(["--port", str(port)] if port is not None else [])]
     if kind == "systemd":  # which knows `%`, `$`, quotes and backslashes in the words of a command line
         signs = str.maketrans({"\\": "\\\\", '"': '\\"', "%": "%%", "$": "$$"})
-        return _UNIT.format(line=" ".join(f'"{word.translate(signs)}"' for word in line))
+        return str(table_of("serve")["unit"]).format(line=" ".join(f'"{word.translate(signs)}"' for word in line))
     if kind != "launchd":
         raise BadArguments(f"--service is systemd or launchd, not {kind!r}", hint="anima up PATH --service")
     import plistlib
