@@ -3,8 +3,8 @@
 Promise: own writes are seen by the next search, outside ones by a walk at most once a second; catching up reads only
 what has another version; each text that some listener sees of a document is in the index by itself, with the scopes and
 the layer that the query filters by, so that nothing they are told hangs on the rest. A lost or damaged index is built
-again and said; it never stops a write. Not here: ranking (`rank`), units and vectors (`index`), where rows are kept
-(`tables`).
+again and said; it never stops a write.
+Not here: ranking (`rank`), units and vectors (`index`), where rows are kept (`tables`).
 """
 
 from __future__ import annotations
@@ -59,10 +59,8 @@ class IndexReport:
 
 
 class Search:
-    """The index of one home, kept in step with it. The index is opened when first asked for.
-
-    `left_out` gives, whenever the index is brought up to date, the rule that says which documents stay out of it.
-    """
+    """The index of one home, kept in step with it, opened when first asked for. `left_out` gives, whenever the index is brought
+    up to date, the rule that says which documents stay out of it."""
 
     def __init__(self, site: Site, *, embedder: Callable[[], Embedder | None], left_out: Callable[[], _Rule]) -> None:
         self._site, self._store, self._layout, self._books = site, site.store.documents, site.layout, site.store
@@ -78,8 +76,6 @@ class Search:
         self._dirty: set[str] = set()
         self._here: set[str] = set()  # documents that the last looks saw
         self._faces: set[str] = set()  # and what the index holds of them beside the whole
-
-    # -- the parts --------------------------------------------------------------------------------------------------------
 
     @property
     def embedder(self) -> Embedder | None:
@@ -110,8 +106,6 @@ class Search:
                 if each is not None:
                     each.close()
 
-    # -- keeping current ----------------------------------------------------------------------------------------------------
-
     def touched(self, paths: Iterable[DocPath]) -> None:
         """Documents we wrote ourselves: the next search looks at them whatever the time."""
         with self._mutex:
@@ -127,8 +121,12 @@ class Search:
             started, notes, dropped = time.monotonic(), list[str](), 0
             dirty, self._dirty = self._dirty, set()
             self._left_out = self._left_out_of()
-            if is_due:
-                dirty, is_due = self._told(dirty, all=now)
+            if is_due:  # where the store can tell, what it tells is looked at, and now and then everything
+                is_old = now or time.monotonic() - self._walked_all >= EVERY_ALL
+                self._mark_of_all, told = self._books.changed(None if is_old else self._mark_of_all)
+                if told is not None:
+                    self._walked, is_due = time.monotonic(), False
+                    dirty |= set(told)
             stale = None if is_due else self._standing(dirty)
             if stale is None:
                 known, here = self._kept.known(), dict(self._marks())
@@ -152,15 +150,6 @@ class Search:
                 seconds=time.monotonic() - started,
                 notes=(*notes, *done.notes),
             )
-
-    def _told(self, dirty: set[str], *, all: bool) -> tuple[set[str], bool]:
-        """What to look at where the store can tell, and whether everything must be walked over; now and then it is."""
-        is_old = all or time.monotonic() - self._walked_all >= EVERY_ALL
-        self._mark_of_all, paths = self._books.changed(None if is_old else self._mark_of_all)
-        if paths is None:
-            return dirty, True
-        self._walked = time.monotonic()
-        return dirty | set(paths), False
 
     def _standing(self, paths: set[str]) -> dict[str, str] | None:
         """The marks of documents we wrote; None when one is gone or is spelt otherwise, which only a walk makes out."""
@@ -195,19 +184,14 @@ class Search:
                 yield entry.path, mark
 
     def _mark(self, path: DocPath, written: datetime | None, every: Mapping[str, str] | None = None) -> str:
-        """What changes whenever a document may have; "" for one that is not here or does not belong into the index.
-
-        One that was `written` a moment ago (None: just now) has a mark for once, and is looked at again.
-        """
+        """What changes whenever a document may have; "" for one that is not here or does not belong into the index. One that was
+        `written` a moment ago (None: just now) has a mark for once, and is looked at again."""
         row = self._layout.row_of(path)
         if not path.is_markdown or row.policy is Policy.CLOSED or row.role in _NOT_MEMORY or self._left_out(path):
             return ""
-        version = self._store.version(path.text) if every is None else every.get(path.text)
-        now = time.time()
-        if version is None:
-            return ""
+        version, now = self._store.version(path.text) if every is None else every.get(path.text), time.time()
         is_fresh = written is None or written.timestamp() > now - _FRESH
-        return version + (f"~{now}" if is_fresh else "")
+        return version + (f"~{now}" if is_fresh else "") if version is not None else ""
 
     def bring_up(self, *, rebuild: bool = False, progress: Callable[[int, int], None] | None = None) -> IndexReport:
         """Brings all of it up to date now, from nothing with `rebuild`; tells what was done."""
@@ -247,8 +231,6 @@ class Search:
             if report.put or report.dropped:
                 yield report
 
-    # -- asking -----------------------------------------------------------------------------------------------------------
-
     def search(
         self,
         listener: Listener,
@@ -285,8 +267,6 @@ class Search:
     def about(self, name: str, listener: Listener, *, limit: int = 12, at: date | None = None) -> About:
         """What the home says about somebody or something; with `at`, as of that date."""
         return look_up(self._site, listener, name, limit=limit, at=at)
-
-    # -- labels ---------------------------------------------------------------------------------------------------------
 
     def _faces_of(self, document: Document, mark: str) -> Iterator[DocumentIn]:
         """A document as the index takes it: once, or, where parts of it are marked, once for each text that somebody sees

@@ -1,12 +1,12 @@
 """The graph of a home: who and what it speaks of, what is named together, and what is said about one name.
 
 Nodes are people and other names, topics, and documents; an edge is a line that names both, or a `[[link]]`. A word that
-only begins sentences is no name, and neither is one that is written small as often. Whoever is a person is one with a
-page, too. A line names somebody when it holds the words of the name: one count, for the graph and for `about`.
+only begins sentences is no name, and neither is one that is written small as often. A line names somebody when it holds the
+words of the name: one count, for the graph and for `about`.
 
-Promise: deterministic and without a model, from `[[wikilinks]]`, `@mentions` and capitalised names; linear in the text,
-with bounds whose rest is counted; only what the listener may see is looked at. What reflection wrote on bank pages is
-shown as a page, and not counted as a mention again. Not here: search by meaning (rank), and how it is drawn (web).
+Promise: deterministic and without a model; linear in the text, with bounds whose rest is counted; only what the listener may
+see is looked at. What reflection wrote on bank pages is shown as a page, and not counted as a mention again.
+Not here: search by meaning (rank), and how it is drawn (web).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import date
 from itertools import combinations, islice
@@ -25,7 +25,7 @@ from anima.layout import ANYTHING, Layout, Listener, is_unreviewed, layer_at
 from anima.model import DocPath, Document, fold
 from anima.search.units import is_litter
 from anima.site import Site
-from anima.text import bullet_text, notes
+from anima.text import bullet_text, notes, word_set
 from anima.text.dates import day_in_name
 from anima.text.markdown import heading_of, lines_of, lines_shown, without_code
 from anima.text.pages import BANK, KEPT, PAST, Fact, entities_in, facts_at, outside_blocks, plain, slug_of
@@ -40,23 +40,16 @@ _NAMES = 12  # of one line
 _LONGEST = 8  # words of a name
 _LINE = 2_000  # characters of a line that are looked at
 _SMALL = re.compile(r"(?<!\w)[a-zà-öø-ÿ][^\W\d_]+")
-_PEOPLE = frozenset(
-    """people person persons family friends colleagues contacts team who personas gente familia amigos contactos equipo
-    personnes famille amis leute personen familie freunde pessoas amici persone""".split()
-)
 _AT = re.compile(r"(?<![\w@])@([^\W\d_][\w.-]{0,40})")
 _PARTS: dict[str, Part] = {"daily": "log", "curated": "log", "bank": "log", "topic": "topic", "knowledge": "document"}
+_KINDS: dict[str, Kind] = {"topic": "topic", "document": "document"}
 _LINK = re.compile(r"\[\[([^\]|#\n]{1,80})(?:[|#][^\]\n]*)?\]\]")
 _CAPITALS = r"[^\W\d_a-z][^\W\d_]+(?:[ -][^\W\d_a-z][^\W\d_]+){0,2}"
 _NAME = re.compile(rf"(?<![\w#/.-])({_CAPITALS})")
 # Whom a line under a heading of people is about: `Ana: …`, `Ana (…`, `Ana's …`, or a name and a verb.
 _TOLD_OF = re.compile(rf"[*_]*({_CAPITALS})(?:([*_]*:|['’]s\b|,|\s+[-–—(])|\s+([\w'’]+))")
 _WORD = re.compile(r"[^\W_]+")
-_COMMON = frozenset(
-    """the a an and or but if then this that these those he she it they we you i in on at by for from to of as is are was were
-    monday tuesday wednesday thursday friday saturday sunday january february march april may june july august september october
-    november december today yesterday tomorrow no yes not""".split()
-)
+_COMMON, _PEOPLE = word_set(notes.NAMES["common"]), word_set(notes.NAMES["people"])
 # What a label may say.
 _NOBODY = _COMMON | notes.ATTRIBUTES | notes.SORTS | notes.KIN | notes.NAMING
 
@@ -112,9 +105,6 @@ def weave(given: Iterable[Text], *, most: int = MOST, most_edges: int = MOST_EDG
     return _Names(given).drawn(most, most_edges)
 
 
-# -- reading ---------------------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mention:
     """A line that may name somebody: all but code, comments and blank lines."""
@@ -132,10 +122,8 @@ class _Said(NamedTuple):
 
 
 class _Names:
-    """Who and what some documents speak of, and which lines name each of them: for the graph and for one name alike.
-
-    `asked` is looked for as well, whether or not it is a name.
-    """
+    """Who and what some documents speak of, and which lines name each of them: for the graph and for one name alike. `asked` is
+    looked for as well, whether or not it is a name."""
 
     def __init__(self, given: Iterable[Text], asked: str = "") -> None:
         self.lines: list[_Said] = []
@@ -258,27 +246,15 @@ class _Names:
             if min(used[edge.one], used[edge.other]) < STRONGEST and len(edges) < most_edges:
                 edges.append(edge)
                 used.update((edge.one, edge.other))
-        return Graph(
-            nodes=tuple(self._node(key, lines[key], days.get(key)) for key in place),
-            edges=tuple(edges),
-            nodes_left=len(every) - len(place),
-            edges_left=len(found) - len(edges),
-        )
+        nodes = tuple(self._node(key, lines[key], days.get(key, ())) for key in place)
+        left = len(every) - len(place), len(found) - len(edges)
+        return Graph(nodes=nodes, edges=tuple(edges), nodes_left=left[0], edges_left=left[1])
 
-    def _node(self, key: str, mentions: int, days: set[date] | None) -> GraphNode:
+    def _node(self, key: str, mentions: int, days: Collection[date]) -> GraphNode:
         path, part = self.pages.get(key, (None, "log"))
-        kind: Kind = "topic" if part == "topic" else "document" if part == "document" else "name"
-        return GraphNode(
-            name=self.called[key],
-            kind="person" if key in self.people else kind,
-            mentions=mentions,
-            first=min(days) if days else None,
-            last=max(days) if days else None,
-            path=path,
-        )
-
-
-# -- words -----------------------------------------------------------------------------------------------------------------
+        kind: Kind = "person" if key in self.people else _KINDS.get(part, "name")
+        first, last = min(days, default=None), max(days, default=None)
+        return GraphNode(name=self.called[key], kind=kind, mentions=mentions, first=first, last=last, path=path)
 
 
 def key_of(name: str) -> str:
@@ -295,19 +271,14 @@ def _words(text: str) -> list[str]:
 
 
 def _whole(names: list[str]) -> list[str]:
-    """_Names without those that are a part of another one: of `Ana` and `Ana Ruiz` on one line the longer."""
+    """Names without those that are a part of another one: of `Ana` and `Ana Ruiz` on one line the longer."""
     return [name for name in names if not any(name != other and f" {name} " in f" {other} " for other in names)]
-
-
-# -- one name ------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class About:
-    """The answer. `mentions` are the newest; `total` counts all; `linked` are names on the same lines.
-
-    Asked for a date, `facts` are what held then, `mentions` those up to then, and there is no page: it tells of today.
-    """
+    """The answer. `mentions` are the newest; `total` counts all; `linked` are names on the same lines. Asked for a date, `facts`
+    are what held then, `mentions` those up to then, and there is no page: it tells of today."""
 
     name: str
     page: Document | None

@@ -49,11 +49,9 @@ class Unit(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """Some dozens of units and their whole text. The texts of all parts make up the document.
-
-    How a part was cut follows from its place, its text and the line `ahead` of it (None at the end of the document),
-    which decides whether its last block ends there.
-    """
+    """Some dozens of units and their whole text; the texts of all parts make up the document. How a part was cut follows from
+    its place, its text and the line `ahead` of it (None at the end of the document), which decides whether its last block
+    ends there."""
 
     place: Place
     text: str
@@ -124,13 +122,9 @@ class _Reading:
 
 
 def _blocks(lines: list[str], base: int, reading: _Reading) -> Iterator[tuple[int, list[Unit]]]:
-    """Runs of lines that belong together: the last line of each, and its units. One pass; each line is looked at a fixed number of times.
-
-    Whenever a block is given, `reading` is as it must be for the line after that block.
-    """
-    start, block, size, is_open = 0, "", 0, False
-    speaker = ""
-    beyond = base + len(lines)
+    """Runs of lines that belong together: the last line of each, and its units. One pass; each line is looked at a fixed number
+    of times. Whenever a block is given, `reading` is as it must be for the line after that block."""
+    start, block, size, is_open, speaker, beyond = 0, "", 0, False, "", base + len(lines)
     for number, line in enumerate([*lines, ""], base):
         kind = _kind(line, number, reading.front, reading.fence)
         if start and is_open and number < beyond and size <= LONGEST_COMMENT:
@@ -236,9 +230,6 @@ def _sentences(text: str) -> Iterator[str]:
             held += part
     if held.strip():
         yield held.strip()
-
-
-# -- plain chunks, for programs that cut texts by size ----------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,12 +17,9 @@ _MONTH_NAMES = (
     "|october oct|november nov|december dec"
 )
 _MONTHS: Final = {name: n for n, names in enumerate(_MONTH_NAMES.split("|"), 1) for name in names.split()}
-_DAYS: Final = {
-    name: n for n, name in enumerate(["monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"])
-}
-_NUMBER_NAMES = "zero one two three four five six seven eight nine ten eleven twelve"
-NUMBERS: Final = {name: n for n, name in enumerate(_NUMBER_NAMES.split())}
-_NUMBERS: Final = NUMBERS | {"a": 1, "an": 1, "couple": 2, "few": 3}
+_DAYS: Final = {name: n for n, name in enumerate("monday tuesday wednesday thursday friday saturday sunday".split())}
+_NUMBER_NAMES = "zero|one a an|two couple|three few|four|five|six|seven|eight|nine|ten|eleven|twelve"
+_NUMBERS: Final = {name: n for n, names in enumerate(_NUMBER_NAMES.split("|")) for name in names.split()}
 _UNITS: Final = {"day": (1, 0), "week": (7, 3), "month": (30, 10), "year": (365, 45)}  # days, and give or take
 
 _MONTH = "(" + "|".join(sorted(_MONTHS, key=len, reverse=True)) + ")"

@@ -2,8 +2,8 @@
 
 Promise: every edit returns the same text but for the span it names; CRLF, BOM, front matter, wikilinks and the final
 newline stay as they were. Section marks err on the side of privacy: a private mark counts wherever it stands on a
-heading, and only a true heading (outside code and comments) ends a private section.
-Whoever asks what one line is (a bullet, a heading, a fence, a dreamed line's tail) asks here.
+heading, and only a true heading (outside code and comments) ends a private section. Whoever asks what one line is (a bullet, a
+heading, a fence, a dreamed line's tail) asks here.
 Not here: files, scopes of whole files (layout), cutting for the index (search.units).
 """
 
@@ -49,6 +49,7 @@ _MARKED = re.compile(rf"\s*(?:>\s?)*\s*(?:{SIGN}\s+(?:{_BOX.pattern})?)?")
 _TAIL = re.compile(r"\s*_\((?:score|hits|days|moved here)[^()\n]*\)_\Z")
 _LOOSE_TAIL = re.compile(rf"{_TAIL.pattern}|\s*_?\((?:score|since|until)[^()\n]*\)_?\Z")
 _TAILS, _TAIL_CHARS = 4, 300
+_OF_YAML = (ValueError, LookupError, AttributeError, TypeError, ArithmeticError, RecursionError)
 _EVIDENCE = re.compile(r"_\(score=(\d+(?:\.\d+)?), hits=(\d+), days=(\d+)\)_\s*\Z")
 
 
@@ -88,9 +89,6 @@ def newline_of(text: str) -> str:
     """The line end this text uses: that of its first line."""
     at = text.find("\n")
     return "\r\n" if at > 0 and text[at - 1] == "\r" else "\n"
-
-
-# -- one line taken apart -----------------------------------------------------------------------------------------------
 
 
 class Bullet(NamedTuple):
@@ -136,10 +134,8 @@ def heading_of(line: str) -> HeadingLine | None:
 
 
 def fence_after(line: str, fence: str, *, nested: bool = False) -> str:
-    """The signs around the code that is open after a line, "" for none; `fence` are those open before it.
-
-    A line is code, or a fence around it, when either is not empty. `nested`: also fences in lists, quotes, and set in.
-    """
+    """The signs around the code that is open after a line, "" for none; `fence` are those open before it. A line is code, or
+    a fence around it, when either is not empty. `nested`: also fences in lists, quotes, and set in."""
     if "```" not in line and "~~~" not in line:
         return fence
     front = _CONTAINER.match(line)[0]  # type: ignore[index]  # it matches the empty text
@@ -168,10 +164,8 @@ def without_code(text: str, *, nested: bool = False) -> Iterator[tuple[int, str]
 
 
 def without_tail(text: str, *, loose: bool = False) -> str:
-    """A line without what dreaming put behind it, `_(score=0.71, hits=4, days=3)_`.
-
-    With `loose` also without the same in plain brackets, such as "(since 2026-05-08)", which people write, too.
-    """
+    """A line without what dreaming put behind it, `_(score=0.71, hits=4, days=3)_`. With `loose` also without the same in plain
+    brackets, such as "(since 2026-05-08)", which people write, too."""
     pattern, closing = (_LOOSE_TAIL, (")", ")_")) if loose else (_TAIL, ")_")
     for _ in range(_TAILS):
         shown = text.rstrip()
@@ -186,9 +180,6 @@ def evidence_of(line: str) -> tuple[float, int, int] | None:
     """The score, hits and days that a dreamed line says of itself."""
     found = _EVIDENCE.search(line, max(0, len(line) - _TAIL_CHARS))
     return (float(found[1]), int(found[2]), int(found[3])) if found else None
-
-
-# -- the whole text -----------------------------------------------------------------------------------------------------
 
 
 def front_matter_end(text: str) -> int:
@@ -208,10 +199,6 @@ def front_matter(text: str, path: str) -> Mapping[str, Any]:
     body = text[text.index("\n") + 1 : end].rstrip().removesuffix("...").removesuffix("---")
     if len(body) > MAX_FRONT_MATTER:
         raise BadText(path, f"its front matter is longer than {MAX_FRONT_MATTER:,} characters")
-    return _plain_yaml(body, path)
-
-
-def _plain_yaml(body: str, path: str) -> Mapping[str, Any]:
     import yaml
 
     try:
@@ -221,15 +208,7 @@ def _plain_yaml(body: str, path: str) -> Mapping[str, Any]:
                     raise BadText(path, "its front matter uses YAML anchors or aliases, which are not read")
         value = yaml.safe_load(body)
     # Beside its own errors the parser lets others through, for values whose tag says what they are not.
-    except (
-        yaml.YAMLError,
-        ValueError,
-        LookupError,
-        AttributeError,
-        TypeError,
-        ArithmeticError,
-        RecursionError,
-    ) as error:
+    except (yaml.YAMLError, *_OF_YAML) as error:
         line = getattr(getattr(error, "problem_mark", None), "line", None)
         where = f" near line {line + 2}" if line is not None else ""
         raise BadText(path, f"its front matter is not YAML{where}") from None
@@ -461,10 +440,8 @@ def marks_in(text: str) -> Marks:
 
 
 def view(text: str, *, scope: Scope, visible: bool, owner: bool, marked: Marks | None = None) -> View:
-    """What `scope` sees of a text whose file is `visible` to it or not.
-
-    A private section is for the owner in MAIN alone; a shared one also for the scopes it names. Private wins.
-    """
+    """What `scope` sees of a text whose file is `visible` to it or not. A private section is for the owner in MAIN alone; a
+    shared one also for the scopes it names. Private wins."""
     own = owner and scope is Scope.MAIN
     if visible and (own or (marked is None and not ("<" in text and _PRIVATE.search(text)))):
         return View(text=text, hidden=0, whole=True, spans=((0, len(text)),))  # nothing in it can be kept back
@@ -499,17 +476,11 @@ def lines_shown(text: str, part: View) -> list[bool]:
 def marked_at(found: Iterable[Section], at: int, *, also: re.Pattern[str]) -> int | None:
     """The level of the outermost of a text's `all_sections` that a line at this place would stand in and that is marked
     shared or private, or whose title `also` knows; None where there is none. A heading of that level ends it."""
-    levels = [
-        section.level
-        for section in found
-        if section.level
-        and section.start < at
-        and (
-            (section.shared and at <= section.shared_end)
-            or (section.private and at <= section.private_end)
-            or ((section.marked or also.match(section.title)) and at <= section.end)
-        )
-    ]
+    levels = list[int]()
+    for part in (part for part in found if part.level and part.start < at):
+        is_shared, is_private = part.shared and at <= part.shared_end, part.private and at <= part.private_end
+        if is_shared or is_private or ((part.marked or also.match(part.title)) and at <= part.end):
+            levels.append(part.level)
     return min(levels, default=None)
 
 
@@ -534,12 +505,9 @@ def defuse_tags(text: str, names: tuple[str, ...]) -> str:
 
 
 def add_to(text: str, found: Sequence[Section], section: Section, line: str) -> str:
-    """The text with one line added at the end of a section's own part; `found` are all its headings.
-
-    Something is put in and nothing else is touched: the text's own line end is used.
-    """
-    newline = newline_of(text)
-    at, added = _place(text, section.body, own_end(found, section), line.rstrip("\r\n"), newline)
+    """The text with one line added at the end of a section's own part; `found` are all its headings. Nothing else is touched,
+    and the text's own line end is used."""
+    at, added = _place(text, section.body, own_end(found, section), line.rstrip("\r\n"), newline_of(text))
     return text[:at] + added + text[at:]
 
 

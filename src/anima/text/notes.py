@@ -21,7 +21,7 @@ from anima.text import DENSE, fold, one_line, read_table, stem, word_set
 
 # Words and wordings that tell what sort of sentence a note is, in a handful of languages.
 _WORDS = read_table("text", "words")
-_TABLE = _WORDS["note"]
+_TABLE, NAMES = _WORDS["note"], _WORDS["names"]
 
 
 def _sets(names: str) -> Iterable[frozenset[str]]:

@@ -75,9 +75,7 @@ def flat(text: str) -> Flat:
 
 
 def _run(lines: Iterable[str], *, joined: bool) -> Flat:
-    parts: list[str] = []
-    starts: list[int] = []
-    at = 0
+    parts, starts, at = list[str](), list[int](), 0
     for line in lines:
         starts.append(at)
         line = line.replace(_SOFT, "").replace(_HUMP, "") if joined else line
@@ -119,10 +117,8 @@ class Reading(NamedTuple):
 
 
 def readings(text: str, *, hold: Callable[[bytes], bool] | None = None) -> Iterator[Reading]:
-    """A text as it stands, and as a page shows it; where it may be JSON, also with the line ends it tells of as blanks.
-
-    `hold` is asked with nothing but the letters of a reading whether it is worth cutting into words.
-    """
+    """A text as it stands, and as a page shows it; where it may be JSON, also with the line ends it tells of as blanks. `hold`
+    is asked with nothing but the letters of a reading whether it is worth cutting into words."""
     texts = {text: None}
     if "[" in text or "<" in text:
         texts[_UNDRAWN.sub(_SOFT, text)] = None
@@ -173,12 +169,12 @@ def _joined(atoms: Iterable[Atom], joints: str) -> list[tuple[str, int]]:
 
 def _unescaped(text: str) -> str:
     """A text with the letters that JSON wrote as numbers."""
-    return _ESCAPE.sub(_letters, text) if "\\u" in text else text
 
+    def letters(escapes: re.Match[str]) -> str:
+        numbers = bytes.fromhex("".join(escapes[0].replace("\\", "").split("u")))
+        return numbers.decode("utf-16-be", "replace")
 
-def _letters(escapes: re.Match[str]) -> str:
-    numbers = (int(number, 16) for number in escapes[0].replace("\\", "").split("u")[1:])
-    return b"".join(number.to_bytes(2, "little") for number in numbers).decode("utf-16-le", "replace")
+    return _ESCAPE.sub(letters, text) if "\\u" in text else text
 
 
 def words_of(text: str) -> list[str]:
@@ -204,11 +200,9 @@ def is_strong(said: str) -> bool:
 
 
 class Wanted:
-    """What is looked for. Lives as long as one plan.
-
-    `texts` are the owner's own words, found wherever they stand as words; `lines` is what selected lines say, found as a
-    run of words; `whole` are short ones, which count only where they are all of a line.
-    """
+    """What is looked for. Lives as long as one plan. `texts` are the owner's own words, found wherever they stand as words;
+    `lines` is what selected lines say, found as a run of words; `whole` are short ones, which count only where they are all
+    of a line."""
 
     def __init__(
         self,
@@ -222,9 +216,8 @@ class Wanted:
         self._plain = [(plain, text) for text in self.texts if (plain := flat(text).text)]
         self._whole = {plain: text for text in whole if (plain := flat(text).text)}
         self._runs = Runs()
-        alone = [
-            text for plain, text in self._plain if words_of(text) == [plain]
-        ]  # also where emphasis or a hump ends it
+        # Also where emphasis or a hump ends it.
+        alone = [text for plain, text in self._plain if words_of(text) == [plain]]
         for text in (*self.lines, *alone):
             self._runs.add(tuple(words_of(text)), text)
         self._begun: dict[str, list[list[str]]] = {}  # by their first words
@@ -380,19 +373,15 @@ class Sought(Protocol):
 
     def lines(self, path: DocPath, text: str) -> set[int]:
         """The numbers, from 0, of the lines of a document that are meant by where they came from."""
-        ...
 
     def all_of(self, session: str) -> bool:
         """Whether everything that was said in a session is meant."""
-        ...
 
     def entry(self, session: str, sender: str | None, time: datetime | None, text: str) -> bool:
         """Whether an entry of a transcript is meant by who said it, and when."""
-        ...
 
     def change(self, session: str | None, origins: Sequence[str], time: datetime, text: str) -> bool:
         """Whether a waiting change is meant by who wants it, and when that was."""
-        ...
 
 
 class Runs:
