@@ -1,4 +1,4 @@
-"""Learn where people put lines, and make the table that `text/places.py` reads.
+"""Learn where people put lines, and make the table that `text/pages.py` reads.
 
     python benchmarks/placing.py            cross-validation by whole pages: what a page that was not learnt from gets
     python benchmarks/placing.py --write    the same, then the table, from all pages
@@ -22,7 +22,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from anima.search.embed import SPACE, StaticEmbedder, _vocabulary
-from anima.text import cut, places, read_table, stem
+from anima.text import cut, read_table, stem
+from anima.text import pages as places
 
 DATA = Path(__file__).parent / "data"
 WORDS, WIDTH = 12_000, 48  # of the commonest words, and numbers for each

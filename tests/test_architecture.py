@@ -95,7 +95,7 @@ MAY_OPEN_FILES = {
     "layout/trust.py": "the user's own list of homes, which lies outside every home",
     "layout/__init__.py": "documents that come with the package",
     "text/__init__.py": "tables that come with the package",
-    "text/places.py": "a table that comes with the package",
+    "text/pages.py": "a table that comes with the package",
     "search/embed/": "weights of models, which lie outside every home",
     "search/tables.py": "derived indexes, which may be deleted; never a document",
     "web/tokens.py": "the tokens of a served home, in the user's own configuration",

@@ -2,49 +2,33 @@
 edited, as a page holds it; and bank pages, read.
 
 Promise: the one rule for everything that is added to memory, by whomever: the section that was named (made when there is
-none), else the one whose heading and lines it is most like (`places`), else `## Notes`. Only who names a heading that is
-shared, private or dreamed gets under it. The same page and line give the same place; no model is asked, and what is read of
-a page is bounded. Of a bank page: the blocks that reflection keeps in it, whose lines can be blanked without moving others,
-the entities that a text names, and what held on a date: a line holds from its first day to the day before its last, where
-its successor begins. A line that a page says already, in the same or nearly the same words, is found with its place; an edit
-looks for its text in what the listener sees and nowhere else, and only the span that is asked for changes.
+none), else the one whose heading and lines it is most like, by the words they share and by what these mean, else `## Notes`. Only
+who names a heading that is shared, private or dreamed gets under it. The same page and line give the same place; no model is
+asked, and what is read of a page is bounded. A line that a page says already, in the same or nearly the same words, is found
+with its place; an edit looks for its text in what the listener sees and nowhere else, and only the span asked for changes.
 Not here: who may (gate), the write (memory), what is retained and how bank pages are made (dream.pages).
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
+import math
 import re
 import unicodedata
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from difflib import get_close_matches
+from functools import cache, lru_cache
+from pathlib import Path
 from typing import NamedTuple
 
 from anima.errors import BadArguments, BadPath
 from anima.model import Choose, DocPath
-from anima.text import bullet_text
-from anima.text.markdown import (
-    BOM,
-    Section,
-    View,
-    add_last,
-    add_section,
-    add_to,
-    all_sections,
-    bullet_of,
-    comment_after,
-    ended,
-    fence_after,
-    heading_of,
-    lines_of,
-    marked_at,
-    newline_of,
-    own_end,
-    sections,
-    without_tail,
-)
+from anima.text import bullet_text, cut, markdown, words_in
+from anima.text.markdown import Section, View, bullet_of, heading_of, lines_of, newline_of, sections, without_tail
 
 NOTES = "Notes"
 SURE = 0.55  # how likely a section must be for nobody to be asked
@@ -68,15 +52,15 @@ class Landed(NamedTuple):
 
 def placed(text: str, line: str, *, section: str | None = None, choose: Choose | None = None) -> Landed:
     """The page with one more bullet, further lines hanging below it, where it belongs. `choose` is asked in doubt."""
-    if not text.strip(BOM).strip():
+    if not text.strip(markdown.BOM).strip():
         text = f"{text}# Memory{newline_of(text)}"
     found = [part for part in sections(text) if part.level and not part.claimed]
-    level = marked_at(all_sections(text), len(text), also=_DREAMED)
+    level = markdown.marked_at(markdown.all_sections(text), len(text), also=_DREAMED)
     if section is None and len(found) < 2 and level is None:  # one list, whatever it says
         last = lines_of(text)[-1]
         bullet = bullet_of(last)
         gap = "" if (bullet and bullet.is_point) or not last.strip() else newline_of(text)
-        return Landed(add_last(text, gap + line), None)
+        return Landed(markdown.add_last(text, gap + line), None)
     if section is None:
         section, target = _most_alike(text, found, line, choose)
     else:
@@ -85,12 +69,12 @@ def placed(text: str, line: str, *, section: str | None = None, choose: Choose |
         if choose is not None and near is not None and choose([near.title], section) == near.title:
             target = near
     if target is not None:
-        return Landed(add_to(text, found, target, line), target.title)
+        return Landed(markdown.add_to(text, found, target, line), target.title)
     if not section.strip() or section.lstrip().startswith("#") or _NO_TITLE.search(section):
         raise BadArguments(
             "a heading is one line of plain words; nothing was written", hint="marks are set in the document"
         )
-    return Landed(add_section(text, section, line, level=min(level or 2, 2)), section)
+    return Landed(markdown.add_section(text, section, line, level=min(level or 2, 2)), section)
 
 
 def filled(text: str, content: str) -> str:
@@ -114,15 +98,15 @@ def filled(text: str, content: str) -> str:
         elif line.strip():
             text = placed(text, line.rstrip("\r\n"), section=under).text
     left = "".join(rest).strip("\r\n")
-    return add_last(text, f"{opening_for(text) or newline_of(text)}{left}") if left.strip() else text
+    return markdown.add_last(text, f"{opening_for(text) or newline_of(text)}{left}") if left.strip() else text
 
 
 def _fields(text: str) -> Iterator[re.Match[str]]:
     """The fields of a page that a reader sees: bold labels outside of code and comments."""
     at, fence, inside = 0, "", False
     for line in lines_of(text):
-        before, fence = fence or inside, fence if inside else fence_after(line, fence)
-        inside = not fence and comment_after(line, inside)
+        before, fence = fence or inside, fence if inside else markdown.fence_after(line, fence)
+        inside = not fence and markdown.comment_after(line, inside)
         found = None if before or fence or line.lstrip().startswith("<!--") else _FIELD.match(text, at)
         if found and found["bold"]:
             yield found
@@ -142,7 +126,7 @@ def _near(found: Sequence[Section], title: str) -> Section | None:
 
 def opening_for(text: str) -> str:
     """What must stand between a text and lines added at its end: nothing, unless its last section is marked."""
-    level = marked_at(all_sections(text), len(text), also=_DREAMED)
+    level = markdown.marked_at(markdown.all_sections(text), len(text), also=_DREAMED)
     if level is None:
         return ""
     newline = newline_of(text)
@@ -152,17 +136,17 @@ def opening_for(text: str) -> str:
 def _most_alike(text: str, found: Sequence[Section], line: str, choose: Choose | None) -> tuple[str, Section | None]:
     """The heading that most speaks for, if enough does, and its section; else, or where others read it, the one for all the rest,
     which a page may lack. Whoever can be asked chooses where nothing is sure."""
-    from anima.text.places import likelihoods  # numbers, which a page of one list does without
-
-    marks, known = all_sections(text), [(part, own_end(found, part)) for part in found[:MOST_SECTIONS]]
+    marks, known = (
+        markdown.all_sections(text),
+        [(part, markdown.own_end(found, part)) for part in found[:MOST_SECTIONS]],
+    )
     lines = [[row for row in lines_of(text[part.body : end])[-MOST_LINES:] if row.strip()] for part, end in known]
-    places = [
-        at for at, (part, _) in enumerate(known) if part.level > 1 or any(map(bullet_of, lines[at]))
-    ]  # else a title
+    # Else it is a title.
+    places = [at for at, (part, _) in enumerate(known) if part.level > 1 or any(map(bullet_of, lines[at]))]
     said = [[without_tail(bullet_text(row), loose=True) for row in lines[at]] for at in places]
     likely = likelihoods([known[at][0].title for at in places], said, without_tail(bullet_text(line), loose=True))
     ranked = sorted(zip(likely, places, strict=True), key=lambda each: (-each[0], each[1]))
-    free = [at for _, at in ranked if marked_at(marks, known[at][1], also=_DREAMED) is None]
+    free = [at for _, at in ranked if markdown.marked_at(marks, known[at][1], also=_DREAMED) is None]
     rest = next((found[at] for at in sorted(free) if found[at].title.casefold() == NOTES.casefold()), None)
     best, at = ranked[0] if ranked else (0.0, -1)
     target = found[at] if best >= LEAST and at in free else rest
@@ -173,6 +157,127 @@ def _most_alike(text: str, found: Sequence[Section], line: str, choose: Choose |
         if wanted not in (None, otherwise):
             return wanted, next((part for part in others if part.title == wanted), _titled(text, wanted))
     return (target.title if target else NOTES), target
+
+
+# -- how well a line goes under each section --------------------------------------------------------------------------------
+
+# The meaning of words is a table made beforehand (`benchmarks/placing.py` makes it anew from word lists and pages that are in the
+# repository; the vectors it begins with are those of wordllama, MIT): a few numbers for each of some thousand English words, and
+# the weight of each thing that is looked at. A word that it does not have counts only where both have it, as do the words of all
+# other languages. It is read when a line is first placed.
+FILE = Path(__file__).parent / "tables" / "meaning.bin"
+TELLS = 0.2  # the weight of a word that says what a line is about
+EARLY, FADES = 1.0, 2.0  # how much more the first such word counts, and how fast the rest falls behind
+DOUBT = 1.0  # what little is known of a line says little
+FIRST = 3  # words of a line that may name its subject
+_ASKS, _NAMES = tuple(cut("question")), tuple(cut("person"))
+Vector = list[float]
+
+
+class Meanings:
+    """What each word means, in some numbers, with its weight as the last; and how much each feature speaks for a section,
+    with what a section must reach as the last. A signed byte is 127 times a number."""
+
+    def __init__(self, words: Sequence[str], numbers: bytes, says: Sequence[float]) -> None:
+        self.rows, self.says = {word: at for at, word in enumerate(words)}, says
+        self.numbers, self._wide = numbers, len(numbers) // len(words)
+        self._read: dict[int, Vector] = {}
+
+    def vector(self, row: int) -> Vector:
+        """A word's numbers, each times its weight, and the weight."""
+        if row not in self._read:
+            raw = memoryview(self.numbers).cast("b")[row * self._wide : (row + 1) * self._wide]
+            weight = raw[-1] / 127
+            self._read[row] = [number / 127 * weight for number in raw[:-1]] + [weight]
+        return self._read[row]
+
+    def packed(self) -> bytes:
+        about = json.dumps({"words": len(self.rows), "says": list(self.says)})
+        return "\n".join([about, *self.rows, ""]).encode() + self.numbers
+
+
+@cache
+def table() -> Meanings:
+    first, rest = FILE.read_bytes().split(b"\n", 1)
+    about = json.loads(first)
+    *words, numbers = rest.split(b"\n", about["words"])
+    return Meanings([word.decode() for word in words], numbers, about["says"])
+
+
+def likelihoods(heads: Sequence[str], lines: Sequence[Sequence[str]], line: str) -> list[float]:
+    """How likely it is that a person would choose each section. What is left of one is for none of them."""
+    *says, least = table().says
+    rows = features(table(), heads, lines, line)
+    odds = [math.exp(min(sum(map(float.__mul__, row, says)) - least, 50)) for row in rows]
+    return [each / (1 + sum(odds)) for each in odds]
+
+
+def features(known: Meanings, heads: Sequence[str], lines: Sequence[Sequence[str]], line: str) -> list[Vector]:
+    """What is looked at of each section, as numbers."""
+    mine, titles = _read(line), [_read(head) for head in heads]
+    under = [[_read(each) for each in some] for some in lines]
+    times = [Counter(word for each in some for word in each.words) for some in under]
+    spread = Counter(
+        w for title, found in zip(titles, times, strict=True) for w in mine.words if w in title.words or found[w]
+    )
+    length = math.hypot(*mine.meaning)
+    about = [number / (length + DOUBT) for number in mine.meaning]
+    rares = {word: math.log(1 + len(heads) / count) / math.log(1 + len(heads)) for word, count in spread.items()}
+    weights = {word: known.vector(known.rows[word])[-1] if word in known.rows else 1.0 for word in spread}
+    subject, found = set(list(mine.words)[:FIRST]), []
+    for title, some, seen in zip(titles, under, times, strict=True):
+        of_title = _unit(title.meaning)
+        of_lines = _unit(list(map(sum, zip(*(_unit(each.meaning) for each in some), strict=True))))
+        row = [_dot(about, of_title), _dot(about, of_lines if some else of_title), float(not some), 0.0, 0.0, 0.0, 0.0]
+        for word, rare in rares.items():
+            told = rare * weights[word]
+            row[3] += told * (word in title.words)
+            if seen[word]:
+                row[4] += told * (1 + math.log(seen[word]) / 2) / math.sqrt(len(mine.words))
+                row[5] += told * (word in subject)
+                row[6] += rare * (word in mine.names)
+        found.append(row)
+    return found
+
+
+class _Read(NamedTuple):
+    words: Mapping[str, None]
+    names: frozenset[str]
+    meaning: Vector
+
+
+@lru_cache(16_384)
+def _read(text: str) -> _Read:
+    """The words of a line, each once, those of them that are names, and what it means; a question has one word more,
+    and so has one that begins with a name."""
+    words, names, rows = dict[str, None](), set[str](), table().rows
+    for number, (raw, forms) in enumerate(words_in(text)):
+        is_name = raw[:1].isupper() and (number > 0 or not any(form in rows for form in forms))
+        words.update(dict.fromkeys(forms))
+        names.update(forms if is_name else ())
+    leads = bool(words) and next(iter(words)) in names
+    asks = dict.fromkeys(_ASKS if text.rstrip().endswith("?") else ())
+    words = asks | dict.fromkeys(_NAMES if leads else ()) | words
+    return _Read(words, frozenset(names), _meaning(table(), words))
+
+
+def _meaning(known: Meanings, words: Mapping[str, None]) -> Vector:
+    """What some words mean together: their sum, the first of them counting more; zeros where none is known."""
+    found, told = [0.0] * (len(known.vector(0)) - 1), 0
+    for row in [known.rows[word] for word in words if word in known.rows]:
+        share, vector = 1 + EARLY * math.exp(-told / FADES), known.vector(row)
+        found = [number + share * more for number, more in zip(found, vector, strict=False)]
+        told += vector[-1] >= TELLS
+    return found
+
+
+def _unit(vector: Vector) -> Vector:
+    length = math.hypot(*vector)
+    return [number / length for number in vector] if length > 1e-9 else vector
+
+
+def _dot(one: Vector, other: Vector) -> float:
+    return sum(map(float.__mul__, one, other))
 
 
 # -- bank pages, read ---------------------------------------------------------------------------------------------------
@@ -305,7 +410,7 @@ def remembered(text: str, fact: str, *, section: str | None, choose: Choose | No
 
 def apart(text: str, added: str) -> str:
     """The text with lines added at its end, under a heading of their own where the last section is a marked one."""
-    return ended(text) + opening_for(text) + added
+    return markdown.ended(text) + opening_for(text) + added
 
 
 def as_bullet(fact: str) -> str:
@@ -376,10 +481,8 @@ def replaced(text: str, old: str, new: str, *, every: bool, path: str) -> str:
 
 
 def replaced_in(text: str, part: View, old: str, new: str, *, every: bool, path: str) -> str:
-    """The whole text with one string for another in what this listener sees of it.
-
-    What is hidden stays where it is, and whatever is wrong gets one answer, so that trying tells nothing about it.
-    """
+    """The whole text with one string for another in what this listener sees of it. What is hidden stays where it is, and
+    whatever is wrong gets one answer, so that trying tells nothing about it."""
     if not old:
         raise BadArguments("old_string is empty; say which text to replace")
     if "\r\n" in part.text and "\r\n" not in old and old not in part.text:

@@ -25,6 +25,7 @@ from anima.model import DocPath, fold
 from anima.text import INVISIBLE, INVISIBLES
 from anima.text.markdown import bullet_of, fence_after, heading_of, lines_of, unmarked, without_tail
 
+_Texts = Iterable[str]
 BROKEN_OFF = "…"  # stands where a text was cut
 LEAD = 8  # words of a longer phrase that are looked up first
 _STAMP = re.compile(r"\[\d{1,2}:\d{2}(?::\d{2})?\]\s+")
@@ -47,7 +48,10 @@ _UNDRAWN = re.compile(
     r"(?<=\])(?:\([^()\n]{0,2000}\)|\[[^\[\]\n]{0,200}\])|(?<=\[\[)[^\[\]|\n]{0,400}\||\[\^[^\[\]\n]{1,100}\]"
     r"|<(?:!--[^\n]{0,2000}?--|/?[A-Za-z][^<>\n]{0,2000})>"
 )
+_BETWEEN = rb"(?:[^0-9A-Za-z\x80-\xff]|\xc2\xad|\xe2\x80[\x8b-\x8f]|\xe2\x81\xa0|\xef\xbb\xbf){1,12}?"
 _FEW = 100  # words that are looked for one by one, before a text is cut into words
+_GAP = 400  # characters that may stand between two words of a phrase
+_OPEN_END = 4  # letters; a word of so many is also found with an ending, or as the end of a longer one
 _STRONG_CHARS, _STRONG_WORDS, _LONG_WORD = 12, 3, 10
 
 
@@ -205,14 +209,10 @@ class Wanted:
     of a line."""
 
     def __init__(
-        self,
-        *,
-        texts: Iterable[str] = (),
-        lines: Iterable[str] = (),
-        whole: Iterable[str] = (),
-        pattern: re.Pattern[str] | None = None,
+        self, *, texts: _Texts = (), lines: _Texts = (), whole: _Texts = (), pattern: re.Pattern[str] | None = None
     ) -> None:
         self.texts, self.lines, self.pattern = tuple(dict.fromkeys(texts)), tuple(dict.fromkeys(lines)), pattern
+        self.phrases = (*self.texts, *self.lines)
         self._plain = [(plain, text) for text in self.texts if (plain := flat(text).text)]
         self._whole = {plain: text for text in whole if (plain := flat(text).text)}
         self._runs = Runs()
@@ -230,10 +230,6 @@ class Wanted:
 
     def __bool__(self) -> bool:
         return bool(self.texts or self.lines or self._whole or self.pattern)
-
-    @property
-    def phrases(self) -> tuple[str, ...]:
-        return (*self.texts, *self.lines)
 
     def matches(self, text: str) -> Iterator[Match]:
         """Where this text holds what is wanted."""
@@ -303,10 +299,6 @@ class Wanted:
 def _goes_on(text: str, at: int) -> bool:
     """Whether a place in a text lies inside a word."""
     return at > 0 and _WITHIN.match(text, at - 1) is not None
-
-
-_GAP = 400  # characters that may stand between two words of a phrase
-_OPEN_END = 4  # letters; a word of so many is also found with an ending, or as the end of a longer one
 
 
 def _can_be_loose(words: Sequence[str]) -> bool:
@@ -424,9 +416,6 @@ class Runs:
                         yield start, start + size, phrase
 
 
-# -- a text without it ----------------------------------------------------------------------------------------------------
-
-
 def cut(text: str, hits: Collection[int]) -> str:
     """The text without these lines, and without what hangs below a list item whose first line is among them."""
     lines = lines_of(text)
@@ -453,9 +442,6 @@ def with_hanging(lines: list[str], hits: Collection[int]) -> set[int]:
     return gone
 
 
-# -- bytes ----------------------------------------------------------------------------------------------------------------
-
-
 def forms_of(phrase: str) -> set[bytes]:
     """A phrase as files hold it: both Unicode forms, escaped as JSON does, in UTF-8 and UTF-16."""
     texts = {form for kind in ("NFC", "NFD") for form in (unicodedata.normalize(kind, phrase), phrase)}
@@ -469,20 +455,11 @@ def blanked(data: bytes, phrases: Iterable[str]) -> bytes:
     """The same number of bytes, with every phrase in them made blank."""
     for phrase in phrases:
         forms = sorted((re.escape(form) for form in forms_of(phrase) if form.strip()), key=len, reverse=True)
-        forms += [_BETWEEN.join(map(re.escape, parts)) for parts in _parts_of(phrase)]
+        if _can_be_loose(words_of(phrase)):  # then anything may stand between its words
+            for kind in ("utf-8", "utf-16-le", "utf-16-be"):
+                forms.append(_BETWEEN.join(re.escape(word.encode(kind, "surrogatepass")) for word in phrase.split()))
         data = re.sub(b"|".join(forms), lambda found: b" " * len(found[0]), data, flags=re.IGNORECASE)
     return data
-
-
-_BETWEEN = rb"(?:[^0-9A-Za-z\x80-\xff]|\xc2\xad|\xe2\x80[\x8b-\x8f]|\xe2\x81\xa0|\xef\xbb\xbf){1,12}?"
-
-
-def _parts_of(phrase: str) -> Iterator[list[bytes]]:
-    """The words of a phrase of several as bytes, for what stands between them to be anything."""
-    if _can_be_loose(words_of(phrase)):
-        words = phrase.split()
-        for kind in ("utf-8", "utf-16-le", "utf-16-be"):
-            yield [word.encode(kind, "surrogatepass") for word in words]
 
 
 def loose(data: bytes) -> str:
