@@ -19,8 +19,7 @@ from hypothesis import strategies as st
 import anima.gate as gate
 from anima.config import GateConfig, Rule, load
 from anima.errors import BadArguments, BadConfig
-from anima.gate import flows_after, judge, may, suggest_rule
-from anima.gate.rules import (
+from anima.gate import (
     FLOWS,
     RATE_LIMIT,
     SIZE_LIMIT,
@@ -29,8 +28,12 @@ from anima.gate.rules import (
     Situation,
     check_rules,
     covers,
+    flows_after,
+    judge,
+    may,
     read_glob,
     sentences,
+    suggest_rule,
 )
 from anima.layout import Policy, Row
 from anima.layout.dialects import DIALECTS

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from anima import Home, Scope
-from anima.gate.rules import read_glob
+from anima.gate import read_glob
 from anima.memory import MOST_PER_LAYER
 from anima.model import Kind
 

@@ -34,7 +34,7 @@ from anima.dream.material import (
 from anima.dream.pages import Item, Place, Retained, reflect, retained
 from anima.dream.plan import key_of, plan_sweep
 from anima.errors import Damaged, HomeBusy, HomeError, StaleWrite
-from anima.gate.rules import is_danger, is_secret
+from anima.gate import is_danger, is_secret
 from anima.gate.scan import scan_text
 from anima.layout import Policy
 from anima.ledger import Record

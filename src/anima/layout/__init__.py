@@ -16,7 +16,7 @@ import hashlib
 import json
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from enum import Enum, StrEnum
@@ -24,7 +24,7 @@ from functools import cache
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from anima.errors import BadArguments, BadText, printable
+from anima.errors import BadArguments, BadPath, BadText, printable
 from anima.model import DocPath, Scope, fold
 from anima.text.dates import day_in_name
 from anima.text.markdown import Marks, View, view
@@ -411,6 +411,51 @@ def row_at(layout: Layout, path: DocPath) -> Row:
     inner = path.key.split("/", 2)[2]
     role = {"user.md": "user", "memory.md": "memory"}.get(inner, "daily" if inner.startswith("memory/") else "")
     return layout.row(role) if role and layout.has(role) else Row(role="note")
+
+
+# -- several files by one name ------------------------------------------------------------------------------------------
+
+
+def read_glob(text: str) -> tuple[str, ...]:
+    """A glob from an owner's text; a slash at its end means all that is in the folder. Raises ValueError."""
+    if any(fold(sign) != sign and set(fold(sign)) & set("*?") for sign in text):
+        raise ValueError(f"{printable(text)}: it holds a sign that looks like * or ? and is none")
+    folded = fold(text + "**" if text.endswith("/") else text)
+    parts = tuple(folded.split("/"))
+    if any("**" in part and part != "**" for part in parts):
+        raise ValueError(f"{printable(text)}: ** stands alone between slashes")
+    try:
+        DocPath.parse(folded.replace("*", "x").replace("?", "x"))
+    except BadPath as error:
+        raise ValueError(f"{printable(text)}: {error.why}") from None
+    return parts
+
+
+def covers(glob: Sequence[str], parts: Sequence[str]) -> bool:
+    """Whether a glob covers a folded path, given by its parts."""
+    return _matches(glob, parts, "**", wild)
+
+
+def wild(pattern: str, text: str) -> bool:
+    """Whether `*` and `?` in a pattern cover a text."""
+    return _matches(pattern, text, "*", lambda p, char: p in ("?", char))
+
+
+def _matches(pattern: Sequence[str], items: Sequence[str], star: str, fits: Callable[[str, str], bool]) -> bool:
+    """The leftmost fit after each star is the best one, so only the last star is ever taken up again: no blow-up."""
+    p = i = taken = 0
+    last_star = -1
+    while i < len(items):
+        if p < len(pattern) and pattern[p] == star:
+            last_star, taken, p = p, i, p + 1
+        elif p < len(pattern) and fits(pattern[p], items[i]):
+            p, i = p + 1, i + 1
+        elif last_star >= 0:
+            taken += 1
+            p, i = last_star + 1, taken
+        else:
+            return False
+    return all(part == star for part in pattern[p:])
 
 
 # -- the documents of a new home ------------------------------------------------------------------------------------------

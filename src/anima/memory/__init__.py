@@ -25,7 +25,7 @@ from datetime import date, datetime, timedelta
 from typing import Any, Literal
 
 from anima.errors import BadArguments, BadPath, Damaged, HomeError, NoSuchProposal, Refused, refuse_newer
-from anima.gate.rules import APPROVAL_PLACES, CHANNEL
+from anima.gate import APPROVAL_PLACES, CHANNEL
 from anima.gate.scan import scan_text
 from anima.layout import UNREVIEWED, folder_of
 from anima.ledger import Key, Ledger

@@ -16,7 +16,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from anima.errors import BadArguments, Damaged, HomeError, NoSuchProposal, StaleWrite, printable
-from anima.gate.rules import Situation, file_policy
+from anima.gate import Situation, file_policy, suggest_rule
+from anima.gate.scan import scan_text
 from anima.layout import UNREVIEWED, Policy
 from anima.memory import Noted, Proposal, without
 from anima.memory.write import Writer, becoming
@@ -174,8 +175,6 @@ class Inbox:
 
     def _seen_in(self, entry: Noted) -> tuple[Finding, ...]:
         """What speaks against keeping an entry among others: what the scan sees in it, and a place that is no memory."""
-        from anima.gate.scan import scan_text
-
         found = (*scan_text(entry.text), *scan_text(entry.section or ""))
         policy = file_policy(entry.to, self._layout.row_of(entry.to))
         if policy is Policy.MEMORY:
@@ -240,8 +239,6 @@ class Inbox:
 
     def rule_for(self, proposal: Proposal) -> Rule | None:
         """The narrowest rule that would have allowed a proposal; None where none should."""
-        from anima.gate import suggest_rule
-
         if len(proposal.changes) != 1 or proposal.call is not None or proposal.forget is not None:
             return None
         change, row_of = proposal.changes[0], self._layout.row_of

@@ -17,8 +17,7 @@ from typing import Any, NamedTuple
 
 from anima.config import FILE, load
 from anima.errors import BadArguments, BadText, HomeError, Refused, StaleWrite
-from anima.gate import judge
-from anima.gate.rules import GatePolicy, Situation, file_policy, said, untrusted
+from anima.gate import GatePolicy, Situation, file_policy, judge, said, untrusted
 from anima.gate.scan import scan_text
 from anima.layout import BOOTSTRAP, RUNBOOK, UNREVIEWED, Policy, layer_at, starter_texts
 from anima.memory import (

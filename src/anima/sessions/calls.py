@@ -15,7 +15,7 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Protocol
 
 from anima.errors import BadArguments, BadPath, BadText, HomeError, NoSuchDocument, meant, printable
-from anima.gate.rules import is_danger, is_secret
+from anima.gate import is_danger, is_secret
 from anima.layout import Listener, Policy, Sight, folder_of, layer_at, skill_line
 from anima.memory import layer_folder
 from anima.model import Answer, Change, DocPath, Document, Kind, Origin, Receipt, Scope, digest_of, fold

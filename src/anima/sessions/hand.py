@@ -28,8 +28,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from anima.config import FILE
 from anima.errors import BadArguments, HomeError
-from anima.gate import flows_after, may
-from anima.gate.rules import FlowEvent, GatePolicy, Situation, said
+from anima.gate import FlowEvent, GatePolicy, Situation, flows_after, may, said
 from anima.gate.scan import scan_text
 from anima.layout import Listener, Sight, is_unreviewed
 from anima.layout.trust import ReadOutside, served
