@@ -41,7 +41,7 @@ from anima.web.serve import bound, server_for
 from anima.web.tokens import Keyring
 
 with Home.open(sys.argv[1]) as home:
-    server = server_for(create_app(home, keyring=Keyring.of(home), chores=CHORES))
+    server = server_for(create_app(home, keyring=Keyring(home.credentials, clock=home.clock), chores=CHORES))
     socket = bound(0)
     def look():
         time.sleep(5)

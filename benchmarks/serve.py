@@ -104,7 +104,7 @@ class Line:
 
 async def compared(port: int, home: Home, texts: Texts, rounds: int) -> bool:
     """Whether a search over HTTP costs at most one in process and twice the empty route."""
-    line = Line(port, Keyring.of(home).owner_token())
+    line = Line(port, Keyring(home.credentials, clock=home.clock).owner_token())
     await line.open()
     times: dict[str, list[float]] = {"empty": [], "process": [], "http": []}
     for number in range(rounds + 20):
@@ -205,7 +205,7 @@ def main() -> None:
         with served(root) as (port, pid):
             with Home.open(root) as home:
                 is_cheap = asyncio.run(compared(port, home, texts, given.rounds))
-                ring = Keyring.of(home)
+                ring = Keyring(home.credentials, clock=home.clock)
                 tokens = [
                     ring.make("agent", name=f"client {n}", scope=Scope.MAIN, agent=home.agent)[1]
                     for n in range(given.clients)

@@ -34,7 +34,7 @@ class Desk:
     limits: RateLimits = field(default_factory=RateLimits)
 
     def __post_init__(self) -> None:
-        self.keyring = Keyring.of(self.home)
+        self.keyring = Keyring(self.home.credentials, clock=self.home.clock)
         self.app: FastAPI = create_app(self.home, keyring=self.keyring, limits=self.limits)
 
     def client(self, **headers: str) -> TestClient:

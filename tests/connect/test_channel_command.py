@@ -13,12 +13,14 @@ from pathlib import Path
 import pytest
 
 from anima import Home
+from anima.agent.chats import Chats
 from anima.agent.models import Models
 from anima.cli import run
+from anima.cli.serve import on_channels
 from anima.connect.channels.presence import Account, Accounts
 from anima.testing.models import ModelServer, Spoken
 from anima.testing.telegram import TOKEN, BotServer
-from anima.web.serve import Chore, create_app
+from anima.web.serve import create_app
 from channeling import OWNER, a_home
 from held import Held
 from owning import as_owner
@@ -81,15 +83,14 @@ def test_who_the_owner_is_is_said_at_a_terminal_alone(home: Home, capsys: pytest
 
 
 def test_a_served_home_is_there_once_it_is_switched_on_and_stops_where_the_token_is_none(home: Home) -> None:
-    nothing = Chore(name="nothing", every=600, work=lambda home, bulletin, stop: None)
     with BotServer() as server:
         Accounts(home).put("telegram", Account(token=server.token, url=server.url, on=True))
-        with running(create_app(home, chores=[nothing])):
+        with running(create_app(home, chats=(chats := Chats(home)), chores=on_channels(chats))):
             server.says("hello", sender=OWNER)
             assert server.text_to(OWNER)
         polls = server.polls
         Accounts(home).put("telegram", Account(token="1:wrong", url=server.url, on=True))
-        with running(create_app(home, chores=[nothing])):
+        with running(create_app(home, chats=(chats := Chats(home)), chores=on_channels(chats))):
             server.wait(lambda: bool(Accounts(home).get("telegram").stopped))
         assert server.polls == polls and "token" in Accounts(home).get("telegram").stopped
 

@@ -29,7 +29,8 @@ from anima.home import now
 from anima.home.folders import fleet
 from anima.store.rows.tenants import Fleet
 from anima.web.guard import KEY
-from anima.web.homes import Waking, Whose
+from anima.web.homes import Whose
+from anima.web.serve import Waking
 from anima.web.telemetry import JsonLines
 from conftest import Cluster
 from fronting import BASE, Front

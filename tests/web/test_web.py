@@ -80,7 +80,7 @@ def test_a_wrong_a_lapsed_and_a_revoked_token_are_told_what_a_missing_one_is(des
 
 def test_what_another_process_revokes_is_locked_out_at_once(desk: Desk) -> None:
     agent = desk.agent("main")
-    other = Keyring.of(desk.home)
+    other = Keyring(desk.home.credentials, clock=desk.home.clock)
     assert agent.get("/api/v1/tools").status_code == 200
 
     other.revoke(next(one.id for one in other.all() if one.kind == "agent"))
@@ -353,7 +353,7 @@ def test_a_secret_has_256_bits_and_the_owners_is_kept(desk: Desk) -> None:
     secret = desk.keyring.owner_token()
 
     assert len(bytes.fromhex(secret.rpartition("_")[2])) == 32
-    assert Keyring.of(desk.home).owner_token() == secret
+    assert Keyring(desk.home.credentials, clock=desk.home.clock).owner_token() == secret
     (desk.keyring.folder / "owner.token").unlink()
     assert desk.keyring.owner_token() != secret
 
@@ -363,7 +363,7 @@ def test_tokens_that_a_newer_anima_wrote_are_refused(desk: Desk) -> None:
     file = desk.keyring.folder / "passes.json"
     file.write_text(json.dumps({**json.loads(file.read_text()), "format": 2}))
     with pytest.raises(NewerFormat, match="tokens"):
-        Keyring.of(desk.home).find(token)
+        Keyring(desk.home.credentials, clock=desk.home.clock).find(token)
 
 
 def test_damaged_tokens_let_nobody_in_and_say_what_to_do(desk: Desk) -> None:

@@ -232,10 +232,18 @@ class Chat:
     async def _look_for_cards(self) -> None:
         if self.session.guest is not None:
             return
-        for card in await asyncio.to_thread(cards, self._home, self.id):
+        for card in await asyncio.to_thread(self.cards):
             if card["mark"] not in self._told:
                 self._told.add(card["mark"])
                 self.feed.tell("card", turn=self._running, **card)
+
+    def cards(self) -> list[dict[str, str]]:
+        """What it left for the owner to decide, told."""
+        asked, noted = waiting(self._home, self.id)
+        told = [("call", one.id, one.call["name"], one.id) for one in asked if one.call]
+        told += [("proposal", one.id, one.path.text, one.content) for one in asked if not one.call]
+        told += [("noted", entry.id, entry.to.text, entry.id) for entry, *_ in noted]
+        return [dict(zip(("card", "id", "path", "mark"), each, strict=True)) for each in told]
 
     async def close(self, *, end: bool = False) -> None:
         """Lets it go; whoever takes it up goes on, unless this is its end."""
@@ -260,15 +268,6 @@ def waiting(home: Home, session: str) -> tuple[list[Proposal], list[ForReview]]:
     asked = [each for each in home.inbox.all() if each.session == session]
     asked = [each for each in asked if not each.is_first or home.inbox.confirmed_by(each)]
     return asked, [each for each in home.inbox.noted() if each.entry.session == session]
-
-
-def cards(home: Home, session: str) -> list[dict[str, str]]:
-    """The same, told."""
-    asked, noted = waiting(home, session)
-    told = [("call", one.id, one.call["name"], one.id) for one in asked if one.call]
-    told += [("proposal", one.id, one.path.text, one.content) for one in asked if not one.call]
-    told += [("noted", entry.id, entry.to.text, entry.id) for entry, *_ in noted]
-    return [dict(zip(("card", "id", "path", "mark"), each, strict=True)) for each in told]
 
 
 class Chats:

@@ -127,7 +127,7 @@ def token(home: Home, action: str, **asked: Any) -> Reply:
     need_serving()
     from anima.web.tokens import Keyring
 
-    keyring, name = Keyring.of(home), asked["id"]
+    keyring, name = Keyring(home.credentials, clock=home.clock), asked["id"]
     if action == "make":
         scope = Scope.parse(asked["scope"]) if asked["scope"] else None
         about = {each: asked[each] for each in ("name", "sender", "days")}

@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,11 +34,15 @@ from anima.errors import BadArguments, HomeError, NotFound
 from anima.model import Access, Scope
 
 if TYPE_CHECKING:
+    from threading import Event
+
     from starlette.requests import Request
 
     from anima import Home
+    from anima.agent.chats import Chats
     from anima.home.folders import Tenants
     from anima.mcp import Visitor
+    from anima.web.serve import Chore
 
 
 @command(opens=False)
@@ -95,8 +100,9 @@ def _service(kind: str, place: Path, port: int | None) -> str:
 def serve_home(home: Home, *, port: int | None, json: bool, as_owner: bool) -> None:
     """Serves a home that is open, and says how to come in; to the owner, with a link that lets in whoever has it. One that
     is served already is not served again, unless at a port of its own."""
+    from anima.agent.chats import Chats
     from anima.home import folders
-    from anima.web.serve import serve
+    from anima.web.serve import CHORES, serve
     from anima.web.tokens import Keyring
 
     def ready(url: str, first: str = "Serving on this machine until Ctrl-C.") -> None:
@@ -117,13 +123,28 @@ def serve_home(home: Home, *, port: int | None, json: bool, as_owner: bool) -> N
             say(f"Talk:  {_talking(home, program, where)}")
         sys.stdout.flush()
 
-    keyring = Keyring.of(home)
+    keyring = Keyring(home.credentials, clock=home.clock)
     if port is None and (url := keyring.served_at()):
         ready(url, "Another program serves it already.")
         return
-    serve(home, port=port, ready=ready, mcp=_guest())
+    chats = Chats(home)
+    chores = [*CHORES, *on_channels(chats)]
+    serve(home, keyring=keyring, port=port, ready=ready, mcp=_guest(), chats=chats, chores=chores)
     if not json:
         whisper("stopped; nothing is half done")
+
+
+def on_channels(chats: Chats) -> list[Chore]:
+    """Being present on each channel that the owner switched on; nothing heavy is imported before."""
+    from anima.connect.channels.presence import KINDS, Accounts, attend
+    from anima.web.serve import Chore
+
+    def attending(kind: str, home: Home, bulletin: object, stop: Event) -> None:
+        account = Accounts(home).get(kind)
+        if account.on and not account.stopped:
+            attend(home, chats, kind, stop)
+
+    return [Chore(name=kind, every=5, work=partial(attending, kind)) for kind in KINDS]
 
 
 @command(opens=False)

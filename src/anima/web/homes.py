@@ -3,10 +3,8 @@
 Promise: a credential says whose home a request is for, and nothing else of the request does. Of a database, homes are held
 open while they are used and some time after; a bounded number of them, and of bytes, the longest unused closed first and
 never one in which something goes on. Their configuration names no folder, no program and no address, since the machine is
-not their owner's. What goes wrong with the database is told to nobody but the log. Nights, rituals and what sessions left are
-done once, whatever servers there are: the database hands a home to one server at a time, and what is done there has a lease
-with a number that only rises, so that a server which was given up writes nothing more; one home that fails stops no other.
-Not here: what a credential may do (guard), what the database is asked (home.folders).
+not their owner's. What goes wrong with the database is told to nobody but the log. Not here: what a credential may do (guard),
+what the database is asked (home.folders), what homes do while nobody asks (serve).
 """
 
 from __future__ import annotations
@@ -14,7 +12,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
-import queue
 import threading
 import time
 from collections import OrderedDict
@@ -31,7 +28,7 @@ from anima.errors import BadArguments, Damaged, HomeError, NoSuchHome, NotFound,
 from anima.home import Home, now
 from anima.model import HOSTED, Scope
 from anima.web.guard import Problem, RateLimits, Turned, of_error
-from anima.web.served import Bulletin, Served
+from anima.web.served import Bulletin, LiveChats, Served
 from anima.web.tokens import (
     MOST_PASSES,
     PAGE_LIFETIME,
@@ -54,10 +51,8 @@ IDLE = 600.0  # seconds after which a home that nobody asks for is closed
 TICK = 1.0  # seconds between two looks at every home that somebody listens to
 PAUSE = 0.1  # seconds between two looks at all, and between two messages to other servers
 AGAIN = 5.0
-SOON, LATER, DAY = 20.0, 600.0, 86_400.0  # until one is woken: it has a schedule, a session may be left, nothing waits
-ASK, SPAN = 5.0, 120.0  # seconds between two questions whose time has come; for which nobody else is given a home
+SOON = 20.0  # seconds until a home is woken that was just opened, or has a schedule
 ENDING = 10.0  # seconds that a server may take to end, once it has answered
-THREADS = 4  # in which homes do what they do by themselves
 STILL = 2.0  # seconds for which a stream need not ask whether its credential still works
 FRIENDS, STRANGERS = 4, 2  # threads in which credentials are looked for: those that were good here before, and others
 MOST_STRANGERS, MOST_KNOWN = 200, 10_000  # that wait, or are looked for; and digests of credentials that were good
@@ -231,11 +226,18 @@ class ManyHomes:
     not_this = ("This key opens nothing here.", "it is the owner's token; whoever runs the servers makes a new one")
 
     def __init__(
-        self, fleet: Fleet, env: Mapping[str, str], how: Fleetwise, *, limits: RateLimits, left: Callable[[Home], None]
+        self,
+        fleet: Fleet,
+        env: Mapping[str, str],
+        how: Fleetwise,
+        *,
+        limits: RateLimits,
+        left: Callable[[Home], None],
+        chats: Callable[[Home], LiveChats],
     ) -> None:
-        """`left` is told of each home before it is closed."""
+        """`left` is told of each home before it is closed; `chats` makes the conversations of one that is opened."""
         self._fleet, self._env, self._how, self._limits = fleet, {**env, HOSTED: "1"}, how, limits
-        self._left = left
+        self._left, self._chats = left, chats
         self._held: OrderedDict[tuple[int, str], _Held] = OrderedDict()
         self._stale = list[_Held]()  # no longer what they were, and still used by somebody
         self._mutex, self._ended, self._wake = threading.Lock(), threading.Event(), threading.Event()
@@ -359,7 +361,14 @@ class ManyHomes:
                 changed = partial(self._changed, self._mark(who.place))
                 bulletin = Bulletin(home, wake=changed)
                 home.past.tell(lambda paths: changed())
-                held.served = Served(home, keyring=keyring, limits=self._limits, bulletin=bulletin, hosted=True)
+                held.served = Served(
+                    home,
+                    keyring=keyring,
+                    limits=self._limits,
+                    bulletin=bulletin,
+                    chats=self._chats(home),
+                    hosted=True,
+                )
             return held.served
 
     def _found(self, whose: Mapping[str, Any]) -> Home:
@@ -494,7 +503,7 @@ class ManyHomes:
             lane.shutdown(wait=False, cancel_futures=True)
         ending = threading.Thread(target=self._end, name="anima-ending", daemon=True)
         ending.start()
-        _await([*self._threads, ending])
+        await_threads([*self._threads, ending])
 
     def _end(self) -> None:
         self._count()
@@ -502,7 +511,7 @@ class ManyHomes:
             self._close(served)
 
 
-def _await(threads: list[threading.Thread]) -> None:
+def await_threads(threads: list[threading.Thread]) -> None:
     """Waits until threads have ended, but no longer than one may take to end; what is late is done by who opens a home next."""
     until = time.monotonic() + ENDING
     for thread in threads:
@@ -514,71 +523,3 @@ def _away(error: HomeError) -> Turned:
     """What whoever asks is told when the database cannot do what it is asked."""
     log.error("the database: %s", error)
     return Turned(Problem(503, "the homes cannot be reached now; nothing was done", headers={"Retry-After": "2"}))
-
-
-# -- what they do while nobody asks -----------------------------------------------------------------------------------------
-
-
-class Waking:
-    """The threads in which homes of a database do what they do by themselves. Lives from `start` to `stop`."""
-
-    def __init__(self, homes: ManyHomes, fleet: Fleet) -> None:
-        self._homes, self._fleet = homes, fleet
-        self._stop, self._due = threading.Event(), queue.Queue[Whose | None](2 * THREADS)  # None: it is over
-        self._threads = [threading.Thread(target=self._ask, name="anima-waking", daemon=True)]
-        self._threads += [threading.Thread(target=self._work, name="anima-woken", daemon=True) for _ in range(THREADS)]
-
-    def start(self) -> None:
-        for thread in self._threads:
-            thread.start()
-
-    def stop(self) -> None:
-        self._stop.set()
-        with suppress(queue.Full):  # what waits there ends a thread as well
-            for _ in range(THREADS):
-                self._due.put_nowait(None)
-        _await(self._threads)
-
-    def _ask(self) -> None:
-        while not self._stop.wait(ASK):
-            try:
-                for row in self._fleet.woken(THREADS - self._due.qsize(), SPAN):
-                    self._due.put(Whose(*row))
-            except HomeError as error:
-                log.warning("nobody knows whose time has come: %s; trying again", error)
-
-    def _work(self) -> None:
-        while (woken := self._due.get()) is not None and not self._stop.is_set():
-            try:
-                self.look(woken)
-            except Exception as error:
-                log.error("a home could not be looked at: %s; trying again later", error, exc_info=True)
-
-    def look(self, woken: Whose) -> None:
-        """What a home has to do now; and when it is looked at next."""
-        with self._homes.holding(woken) as served:
-            home = served.home
-            for chore in (home.past.commit, home.sessions.flush_idle, home.dream_if_due):
-                try:
-                    chore()
-                except HomeError as error:
-                    log.warning("a home could not do what it had to: %s; trying again later", error)
-            is_on = self._rituals(served, woken)
-            until = (home.dreams.coming() - home.clock()).total_seconds() if home.config.dream.enabled else DAY
-            is_used = self._homes.is_used(woken.place)
-        following = SOON if is_on else LATER if is_used else max(LATER, min(until, DAY))
-        self._fleet.wake(woken.tenant, woken.agent, following, anew=True)
-
-    def _rituals(self, served: Served, woken: Whose) -> bool:
-        """Runs what is due of a schedule, with no more tokens than its tenant has left; whether there is one."""
-        from anima.agent.schedule import state_of
-
-        if not state_of(served.home.site.store).on:
-            return False
-        from anima.agent.rituals import Rituals
-
-        used, most = self._fleet.count(woken.tenant, {}).get("tokens", (0, None))
-        for done in Rituals(served.home, left=None if most is None else max(0, most - used)).round():
-            self._fleet.count(woken.tenant, {"tokens": done.tokens})
-            served.bulletin.tell("ritual", {"name": done.ritual, "status": done.status})
-        return True

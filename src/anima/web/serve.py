@@ -1,26 +1,27 @@
-"""Serving: the application of one home, or of all of a database; a socket, the server on it, and a clean end; and the rounds that the
-server of one home makes while nobody asks: watching files, committing what is late, dreaming when its time comes, rituals,
-channels.
+"""Serving: the application of one home, or of all of a database; a socket, the server on it, and a clean end; and what homes do
+while nobody asks, the one of this machine in rounds, those of a database when they are woken.
 
 Promise: what begins with an application ends with it, in the opposite order; the home is not closed here, since whoever
 opened it closes it. Only 127.0.0.1 is bound, unless whoever serves many homes names another address; a signal ends open
 streams, lets answers that were begun finish, and returns. Before that a server of many tells its balancer that it goes, and
 goes on answering for a while. Each chore has a thread of its own, and one that fails is tried again later and stops nobody
-else; a new one is a row in CHORES. No address is logged. Not here: what a route answers (api, talk, pages), what homes of a
-database do by themselves (homes).
+else; a new one is a row in CHORES. What homes of a database do by themselves is done once, whatever servers there are: the
+database hands a home to one server at a time, and what is done there has a lease with a number that only rises, so that a
+server which was given up writes nothing more; one home that fails stops no other. No address is logged. Not here: what a
+route answers (api, talk, pages).
 """
 
 from __future__ import annotations
 
 import logging
+import queue
 import signal
 import socket
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
-from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Protocol
@@ -37,14 +38,14 @@ from starlette.types import Receive, Scope, Send
 
 from anima import __version__
 from anima.agent.chats import Chats
-from anima.connect.channels.presence import KINDS, Accounts, attend
+from anima.agent.schedule import state_of
 from anima.errors import BadArguments, HomeError
 from anima.home import Home, now
 from anima.web import api, bodies, pages, talk
 from anima.web.draw import Drawing
 from anima.web.guard import MEDIA, Guard, Problem, RateLimits, Turned, is_openai, nothing_there, of_error, of_request
-from anima.web.homes import HOST, Fleetwise, ManyHomes, OneHome, Waking
-from anima.web.served import Bulletin, Served
+from anima.web.homes import HOST, SOON, Fleetwise, ManyHomes, OneHome, Whose, await_threads
+from anima.web.served import Bulletin, LiveChats, Served
 from anima.web.telemetry import export
 from anima.web.tokens import Keyring
 
@@ -54,7 +55,10 @@ if TYPE_CHECKING:
 
 log = logging.getLogger("anima.web")
 HERE = Path(__file__).parent
-_AGAIN, _RITUALS, _CHANNELS = 30.0, 20.0, 5.0  # seconds: after a failure, between two rounds, between two looks
+_AGAIN, _RITUALS = 30.0, 20.0  # seconds: after a failure, between two rounds
+LATER, DAY = 600.0, 86_400.0  # seconds until a home of a database is woken: a session may be left, nothing waits
+ASK, SPAN = 5.0, 120.0  # seconds between two questions whose time has come; for which nobody else is given a home
+WOKEN = 4  # threads in which homes of a database do what they do by themselves
 THREADS = 12  # more only wait for each other, and each keeps memory of its own
 # Of requests the framework may tell how many there are and how long they take; its traces and logs would hold paths,
 # queries and messages of errors, whoever listens in the environment.
@@ -80,13 +84,15 @@ def create_app(
     keyring: Keyring | None = None,
     limits: RateLimits | None = None,
     mcp: Mounted | None = None,
+    chats: LiveChats | None = None,
     chores: Sequence[Chore] = (),
 ) -> FastAPI:
     """The web face of a home. `mcp` answers under /mcp, and knows from `guard.who_of(scope)` who asks; `chores` run
-    while it is up."""
-    keyring, limits, bulletin = keyring or Keyring.of(home), limits or RateLimits(), Bulletin(home)
-    served = Served(home, keyring=keyring, limits=limits, bulletin=bulletin)
-    rounds = Rounds(home, bulletin, [*chores, *on_channels(served.chats)] if chores else ())
+    while it is up; `chats`, which may be brought along, end with it."""
+    keyring, limits = keyring or Keyring(home.credentials, clock=home.clock), limits or RateLimits()
+    chats, bulletin = chats or Chats(home), Bulletin(home)
+    served = Served(home, keyring=keyring, limits=limits, bulletin=bulletin, chats=chats)
+    rounds = Rounds(home, bulletin, chores)
     beside = [(lambda: None, served.close), (bulletin.start, bulletin.stop), (rounds.start, rounds.stop)]
     app = app_of(OneHome(served), limits=limits, clock=home.clock, beside=beside, mcp=mcp)
     app.state.served = served
@@ -271,19 +277,15 @@ def server_for(app: FastAPI, *, drain: float = 0.0) -> uvicorn.Server:
     return _Server(config, app.state.homes, drain)
 
 
-def serve(
-    home: Home, *, port: int | None = None, mcp: Mounted | None = None, ready: Callable[[str], None] | None = None
-) -> None:
-    """Serves a home until a signal comes. `ready` is told where."""
+def serve(home: Home, *, keyring: Keyring, ready: Callable[[str], None], port: int | None = None, **how: Any) -> None:
+    """Serves a home until a signal comes. `ready` is told where; `how` is what `create_app` takes."""
     listening = bound(port)
     try:
-        keyring = Keyring.of(home)
         keyring.owner_token()
         url = f"http://{HOST}:{listening.getsockname()[1]}"
-        app = create_app(home, keyring=keyring, mcp=mcp, chores=CHORES)
+        app = create_app(home, keyring=keyring, **how)
         with keyring.serving(url):
-            if ready is not None:
-                ready(url)
+            ready(url)
             server_for(app).run(sockets=[listening])
     finally:
         listening.close()
@@ -292,7 +294,7 @@ def serve(
 def fleet_app(fleet: Fleet, env: Mapping[str, str], how: Fleetwise, *, mcp: Mounted | None = None) -> FastAPI:
     """The application of all homes of a database."""
     limits = RateLimits(logins_a_minute=10**9)  # a key cannot be guessed; how many are looked for is bounded (homes)
-    homes = ManyHomes(fleet, env, how, limits=limits, left=mcp.left if mcp else lambda home: None)
+    homes = ManyHomes(fleet, env, how, limits=limits, left=mcp.left if mcp else lambda home: None, chats=Chats)
     waking = Waking(homes, fleet)
     beside = [(homes.start, homes.stop), (waking.start, waking.stop), (lambda: None, export(env, held=homes.count))]
     return app_of(homes, limits=limits, clock=now, beside=beside, mcp=mcp, url=how.url)
@@ -390,8 +392,6 @@ def _snapshot(home: Home, bulletin: Bulletin, stop: threading.Event) -> None:
 
 def _rituals(home: Home, bulletin: Bulletin, stop: threading.Event) -> None:
     """What the agent does by itself, once its owner switched that on; nothing heavy is imported before."""
-    from anima.agent.schedule import state_of
-
     starting = True
     while not stop.is_set():
         if state_of(home.site.store).on:
@@ -403,17 +403,6 @@ def _rituals(home: Home, bulletin: Bulletin, stop: threading.Event) -> None:
         stop.wait(_RITUALS)
 
 
-def on_channels(chats: Chats) -> list[Chore]:
-    """Being present on each channel that the owner switched on; nothing heavy is imported before."""
-
-    def attending(kind: str, home: Home, bulletin: Bulletin, stop: threading.Event) -> None:
-        account = Accounts(home).get(kind)
-        if account.on and not account.stopped:
-            attend(home, chats, kind, stop)
-
-    return [Chore(name=kind, every=_CHANNELS, work=partial(attending, kind)) for kind in KINDS]
-
-
 CHORES: tuple[Chore, ...] = (
     Chore(name="watch", every=1, work=_watch),
     Chore(name="commit", every=60, work=lambda home, bulletin, stop: home.past.commit()),  # of lines that were appended
@@ -422,3 +411,66 @@ CHORES: tuple[Chore, ...] = (
     Chore(name="snapshot", every=60, work=_snapshot),
     Chore(name="rituals", every=_RITUALS, work=_rituals),
 )
+
+
+class Waking:
+    """The threads in which homes of a database do what they do by themselves. Lives from `start` to `stop`."""
+
+    def __init__(self, homes: ManyHomes, fleet: Fleet) -> None:
+        self._homes, self._fleet = homes, fleet
+        self._stop, self._due = threading.Event(), queue.Queue[Whose | None](2 * WOKEN)  # None: it is over
+        self._threads = [threading.Thread(target=self._ask, name="anima-waking", daemon=True)]
+        self._threads += [threading.Thread(target=self._work, name="anima-woken", daemon=True) for _ in range(WOKEN)]
+
+    def start(self) -> None:
+        for thread in self._threads:
+            thread.start()
+
+    def stop(self) -> None:
+        self._stop.set()
+        with suppress(queue.Full):  # what waits there ends a thread as well
+            for _ in range(WOKEN):
+                self._due.put_nowait(None)
+        await_threads(self._threads)
+
+    def _ask(self) -> None:
+        while not self._stop.wait(ASK):
+            try:
+                for row in self._fleet.woken(WOKEN - self._due.qsize(), SPAN):
+                    self._due.put(Whose(*row))
+            except HomeError as error:
+                log.warning("nobody knows whose time has come: %s; trying again", error)
+
+    def _work(self) -> None:
+        while (woken := self._due.get()) is not None and not self._stop.is_set():
+            try:
+                self.look(woken)
+            except Exception as error:
+                log.error("a home could not be looked at: %s; trying again later", error, exc_info=True)
+
+    def look(self, woken: Whose) -> None:
+        """What a home has to do now; and when it is looked at next."""
+        with self._homes.holding(woken) as served:
+            home = served.home
+            for chore in (home.past.commit, home.sessions.flush_idle, home.dream_if_due):
+                try:
+                    chore()
+                except HomeError as error:
+                    log.warning("a home could not do what it had to: %s; trying again later", error)
+            is_on = self._rituals(served, woken)
+            until = (home.dreams.coming() - home.clock()).total_seconds() if home.config.dream.enabled else DAY
+            is_used = self._homes.is_used(woken.place)
+        following = SOON if is_on else LATER if is_used else max(LATER, min(until, DAY))
+        self._fleet.wake(woken.tenant, woken.agent, following, anew=True)
+
+    def _rituals(self, served: Served, woken: Whose) -> bool:
+        """Runs what is due of a schedule, with no more tokens than its tenant has left; whether there is one."""
+        if not state_of(served.home.site.store).on:
+            return False
+        from anima.agent.rituals import Rituals
+
+        used, most = self._fleet.count(woken.tenant, {}).get("tokens", (0, None))
+        for done in Rituals(served.home, left=None if most is None else max(0, most - used)).round():
+            self._fleet.count(woken.tenant, {"tokens": done.tokens})
+            served.bulletin.tell("ritual", {"name": done.ritual, "status": done.status})
+        return True

@@ -17,12 +17,12 @@ import logging
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, Protocol, TypeVar
 
 from anyio import CapacityLimiter, to_thread
 from fastapi import Depends, Header, Request
@@ -30,13 +30,13 @@ from starlette.responses import StreamingResponse
 
 from anima import Done, ForReview, Home, Proposal, Receipt, Remark, Scope, Session, Suggestion, lines_of
 from anima.agent import Event, Feed
-from anima.agent.chats import Chats
 from anima.errors import BadArguments, HomeError, Refused, StaleWrite
 from anima.web.guard import RateLimits, who_of
 from anima.web.tokens import Keyring, Pass
 
 log = logging.getLogger("anima.web")
 T = TypeVar("T")
+Brought = Sequence[tuple[str, str]]  # what a program sent along, as (role, text)
 MOST_SESSIONS = 256
 AGENT_THREADS = 2  # what they compute would only be shared out among more
 _ROUND = 200  # changes among which those that tidied are looked for
@@ -47,11 +47,52 @@ _BACK = 64  # records before it among which the intent of a change is looked for
 QUICK = 0.5  # seconds: a look that takes no longer is made whenever somebody asks
 
 
+class LiveChat(Protocol):
+    """A conversation that goes on in this server, as requests know it (agent.chats)."""
+
+    id: str
+    feed: Feed
+    used: dict[str, Any] | None
+
+    @property
+    def is_running(self) -> bool: ...
+    @property
+    def model(self) -> str: ...
+    async def say(self, text: str, *, apart: bool = False, brought: Brought = ()) -> tuple[int, int]: ...
+    async def stop(self, number: int | None = None) -> None: ...
+    async def snapshot(self) -> tuple[int, int]: ...
+    def cards(self) -> list[dict[str, str]]: ...
+
+
+class LiveChats(Protocol):
+    """Those of one home."""
+
+    @property
+    def is_busy(self) -> bool: ...
+    def listeners(self) -> int: ...
+    async def do(self, work: Coroutine[Any, Any, T]) -> T: ...
+    def soon(self, work: Coroutine[Any, Any, T]) -> Any: ...
+    async def begin(self) -> LiveChat: ...
+    async def get(self, id: str) -> LiveChat: ...
+    async def guest(self, id: str, credential: str, begin: Callable[..., Session]) -> LiveChat: ...
+    async def go_on(self, id: str) -> None: ...
+    def rows(self, limit: int) -> list[dict[str, Any]]: ...
+    def hush(self) -> None: ...
+    def close(self) -> None: ...
+
+
 class Served:
     """One home as the web face holds it. Safe to share by threads."""
 
     def __init__(
-        self, home: Home, *, keyring: Keyring, limits: RateLimits, bulletin: Bulletin, hosted: bool = False
+        self,
+        home: Home,
+        *,
+        keyring: Keyring,
+        limits: RateLimits,
+        bulletin: Bulletin,
+        chats: LiveChats,
+        hosted: bool = False,
     ) -> None:
         """`hosted`: the machine is not the home's owner's, so nothing of it is theirs to see or to set."""
         self.home, self.hosted = home, hosted
@@ -59,7 +100,7 @@ class Served:
         self._graph: tuple[str, int, Any] | None = None
         self._waits: tuple[Any, tuple[tuple[Proposal, ...], tuple[ForReview, ...]]] | None = None
         self.told: dict[str, list[tuple[str, str]]] = {}  # what revisions wrote, by their ids: it never changes
-        self.keyring, self.limits, self.bulletin, self.chats = keyring, limits, bulletin, Chats(home)
+        self.keyring, self.limits, self.bulletin, self.chats = keyring, limits, bulletin, chats
         self._agents = CapacityLimiter(AGENT_THREADS)
         self._open: OrderedDict[str, Session] = OrderedDict()
         self._mutex = threading.RLock()

@@ -23,11 +23,10 @@ from starlette.responses import JSONResponse, Response
 
 from anima import Prompt
 from anima.agent import Event
-from anima.agent.chats import Chat, cards
 from anima.errors import BadArguments, printable
 from anima.web import bodies
 from anima.web.guard import Problem, of_openai, openai_error
-from anima.web.served import STREAM, Here, LastEvent, Me, Served, known_of, told_live
+from anima.web.served import STREAM, Here, LastEvent, LiveChat, Me, Served, known_of, told_live
 
 owners = APIRouter(prefix="/api/v1/chat", tags=["chat"])
 agents = APIRouter(prefix="/api/v1", tags=["agents"])
@@ -59,7 +58,7 @@ async def say(here: Here, id: str, wish: bodies.Telling) -> object:
     return await _said(here, await here.chats.do(here.chats.get(id)), wish)
 
 
-async def _said(here: Served, chat: Chat, wish: bodies.Telling) -> dict[str, object]:
+async def _said(here: Served, chat: LiveChat, wish: bodies.Telling) -> dict[str, object]:
     turn, after = await here.chats.do(chat.say(wish.text))
     return {"id": chat.id, "turn": turn, "after": after}
 
@@ -73,7 +72,7 @@ async def chat(here: Here, id: str) -> object:
 
     def told() -> dict[str, object]:
         turns = here.home.sessions.read(id, start=start, limit=entries - start).entries if entries else ()
-        return {"turns": turns, "total": entries, "cards": cards(here.home, id)}
+        return {"turns": turns, "total": entries, "cards": found.cards()}
 
     about = {"id": id, "after": after, "running": found.is_running, "model": found.model, "used": found.used}
     return about | await run_in_threadpool(told)
@@ -248,7 +247,7 @@ async def complete(
 class _Answer:
     """A turn as it is told to a client."""
 
-    def __init__(self, here: Served, chat: Chat, turn: int, after: int, asked: Completion) -> None:
+    def __init__(self, here: Served, chat: LiveChat, turn: int, after: int, asked: Completion) -> None:
         self._here, self._chat, self._turn, self._after, self._asked = here, chat, turn, after, asked
         self._base = {
             "id": f"chatcmpl-{chat.id}-{turn}-{after}",

@@ -25,7 +25,6 @@ from typing import Any, Literal, NamedTuple
 
 from anima.connect import write_private
 from anima.errors import BadArguments, Damaged, NotFound, refuse_newer
-from anima.home import Home
 from anima.model import Access, Scope
 
 Kind = Literal["owner", "agent", "page"]
@@ -81,11 +80,6 @@ class Keyring:
         self.seen: dict[str, datetime] = {}  # when each pass was last used here
         self._shown: dict[tuple[str, str], None] = {}
         self._seen: tuple[tuple[int, int, int], _Held] | None = None
-
-    @classmethod
-    def of(cls, home: Home) -> Keyring:
-        """The credentials of a home that is open, found by where it stands."""
-        return cls(home.credentials, clock=home.clock)
 
     @property
     def cookie(self) -> str:
