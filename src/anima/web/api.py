@@ -11,19 +11,21 @@ conversations (talk).
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import date, datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query, Response
-from pydantic import TypeAdapter
+from pydantic import BaseModel, TypeAdapter
 
-from anima import Done, Forgetting, IndexReport, Prompt, Proposal, Snapshot, Why, __version__, merge, unified
+from anima import Forgetting, IndexReport, Prompt, Proposal, Snapshot, Why, __version__, merge, unified
 from anima.agent.models import Models
 from anima.errors import BadArguments, HomeError, NoSuchDocument, NoSuchSession, Refused, StaleWrite
 from anima.model import Document, Receipt, Scope
+from anima.text import read_table
 from anima.web import bodies
+from anima.web.bodies import given, items, paged, some
 from anima.web.draw import diff_lines
 from anima.web.guard import Problem, etag, of_refusal
 from anima.web.served import STREAM, Here, LastEvent, Me, TheHome, known_of, parted, told_live
@@ -50,19 +52,19 @@ SETTABLE = frozenset(
 # -- who it is, and what it is told -----------------------------------------------------------------------------------------
 
 
-@router.get("/ping", tags=["home"], response_model=bodies.Pong)
+@router.get("/ping", tags=["home"], response_model=given("Pong"))
 def ping() -> object:
     """Nothing but the way here and back: the cheapest route that needs a credential."""
     return {}
 
 
-@router.get("/identity", tags=["home"], response_model=bodies.Identity)
+@router.get("/identity", tags=["home"], response_model=given("Identity"))
 def identity(home: TheHome) -> object:
     """Who the agent is, each field with where it came from."""
     return home.identity.resolved()
 
 
-@router.get("/prompt", tags=["home"], response_model=bodies.Prompt)
+@router.get("/prompt", tags=["home"], response_model=given("Prompt"))
 def prompt(home: TheHome, scope: Scope, sender: Sender = None) -> Prompt:
     """The system prompt for a listener, with a manifest of what was shown, cut, missing or hidden."""
     return home.prompt(scope=scope, sender=sender)
@@ -71,14 +73,14 @@ def prompt(home: TheHome, scope: Scope, sender: Sender = None) -> Prompt:
 # -- documents --------------------------------------------------------------------------------------------------------------
 
 
-@router.get("/files", tags=["documents"], response_model=bodies.Entries)
+@router.get("/files", tags=["documents"], response_model=given("Entries"))
 def files(home: TheHome, folder: FilePath = "", after: FilePath = "", limit: Many = 200) -> object:
     """Every file beneath a folder, by path. `after` is the `next` of the page before."""
     found = sorted((entry for entry in home.list_all(folder) if entry.path > after), key=lambda entry: entry.path)
     return {"items": found[:limit], "next": found[limit - 1].path if len(found) > limit else None}
 
 
-@router.get("/tree", tags=["documents"], response_model=bodies.Tree)
+@router.get("/tree", tags=["documents"], response_model=given("Tree"))
 def tree(home: TheHome, folder: FilePath = "", depth: Annotated[int, Query(ge=1, le=10)] = 1) -> object:
     """Paths beneath a folder; folders end with a slash."""
     return {"entries": list(home.tree(folder, depth))}
@@ -100,7 +102,7 @@ def read(home: TheHome, path: str, response: Response, if_none_match: IfNoneMatc
     return found
 
 
-@router.put("/files/{path:path}", tags=["documents"], response_model=bodies.Receipt)
+@router.put("/files/{path:path}", tags=["documents"], response_model=given("Receipt"))
 def write(
     home: TheHome, path: str, wish: bodies.WritingIn, if_match: IfMatch = None, if_none_match: IfNoneMatch = None
 ) -> Response:
@@ -111,7 +113,7 @@ def write(
     return _receipt(home.write(path, wish.text, base=base, reason=wish.reason))
 
 
-@router.delete("/files/{path:path}", tags=["documents"], response_model=bodies.Receipt)
+@router.delete("/files/{path:path}", tags=["documents"], response_model=given("Receipt"))
 def delete(
     home: TheHome, path: str, if_match: IfMatch = None, reason: Annotated[str, Query(max_length=1_000)] = ""
 ) -> Response:
@@ -119,34 +121,19 @@ def delete(
     return _receipt(home.delete(path, base=_base(home, path, if_match), reason=reason))
 
 
-@router.post("/append", tags=["documents"], response_model=bodies.Receipt)
-def append(home: TheHome, wish: bodies.Appending) -> Response:
-    """Adds lines at the end of a document; never conflicts with others who do."""
-    return _receipt(home.append(**wish.model_dump()))
+def _add_verb(name: str, row: Mapping[str, str]) -> None:
+    """A route that takes the arguments of a verb of the home's as they are, and gives its receipt."""
+
+    def carry_out(home: TheHome, wish: BaseModel) -> Response:
+        return _receipt(getattr(home, name)(**wish.model_dump()))
+
+    carry_out.__annotations__["wish"] = given(row["body"])
+    told: Any = {"name": name, "description": row["about"], "tags": [row["tag"]], "response_model": given("Receipt")}
+    router.post(f"/{name}", **told)(carry_out)
 
 
-@router.post("/edit", tags=["documents"], response_model=bodies.Receipt)
-def edit(home: TheHome, wish: bodies.Editing) -> Response:
-    """Puts one text in the place of another that stands there once, or everywhere."""
-    return _receipt(home.edit(**wish.model_dump()))
-
-
-@router.post("/move", tags=["documents"], response_model=bodies.Receipt)
-def move(home: TheHome, wish: bodies.Moving) -> Response:
-    """Gives a document another path. Its lines keep their provenance."""
-    return _receipt(home.move(wish.path, wish.to, reason=wish.reason))
-
-
-@router.post("/remember", tags=["memory"], response_model=bodies.Receipt)
-def remember(home: TheHome, wish: bodies.Remembering) -> Response:
-    """One line more in MEMORY.md. A line that says so already is refused by the rule `duplicate`."""
-    return _receipt(home.remember(wish.fact, section=wish.section, reason=wish.reason))
-
-
-@router.post("/note", tags=["memory"], response_model=bodies.Receipt)
-def note(home: TheHome, wish: bodies.Noting) -> Response:
-    """One line more in today's log, in the user's timezone."""
-    return _receipt(home.note(wish.content, reason=wish.reason))
+for _name, _row in read_table("web", "verbs").items():
+    _add_verb(_name, _row)
 
 
 def _base(home: TheHome, path: str, if_match: str | None) -> str | None:
@@ -180,15 +167,13 @@ def _receipts(receipts: Sequence[Receipt], shape: TypeAdapter[Any], answer: obje
     return Response(body, status_code=status, media_type="application/json")
 
 
-_RECEIPT, _RECEIPTS, _TIDIED = (
-    TypeAdapter[Any](each) for each in (bodies.Receipt, bodies.some(bodies.Receipt), bodies.Tidied)
-)
+_RECEIPT, _RECEIPTS, _TIDIED = (TypeAdapter[Any](each) for each in (given("Receipt"), some("Receipt"), given("Tidied")))
 
 
 # -- finding ----------------------------------------------------------------------------------------------------------------
 
 
-@router.get("/search", tags=["memory"], response_model=bodies.Hits)
+@router.get("/search", tags=["memory"], response_model=given("Hits"))
 def search(
     home: TheHome,
     q: Annotated[str, Query(max_length=4_000)],
@@ -212,13 +197,13 @@ def index(home: TheHome, wish: bodies.Indexing) -> IndexReport:
 # -- looking back -----------------------------------------------------------------------------------------------------------
 
 
-@router.get("/history", tags=["past"], response_model=bodies.paged(bodies.Revision))
+@router.get("/history", tags=["past"], response_model=paged("Revision"))
 def history(home: TheHome, path: FilePath = "", start: Start = 0, limit: Many = 20) -> object:
     """Revisions of the home or of one document, newest first."""
     return _page(home.past.log(path or None, limit=start + limit + 1), start, limit)
 
 
-@router.get("/diff", tags=["past"], response_model=bodies.Diff)
+@router.get("/diff", tags=["past"], response_model=given("Diff"))
 def diff(
     home: TheHome,
     revision: Annotated[str, Query(max_length=64)],
@@ -229,7 +214,7 @@ def diff(
     return {"diff": home.past.diff(revision, other, path=path or None)}
 
 
-@router.post("/compare", tags=["past"], response_model=bodies.Comparison)
+@router.post("/compare", tags=["past"], response_model=given("Comparison"))
 def compare(wish: bodies.Comparing) -> object:
     """What changes from one text to another, before it is written. With `base`, also both changes in one text."""
     merged = None if wish.base is None else merge(wish.base, wish.after, wish.before)
@@ -237,7 +222,7 @@ def compare(wish: bodies.Comparing) -> object:
     return {"lines": lines, "merged": merged}
 
 
-@router.get("/changes", tags=["past"], response_model=bodies.paged(Done))
+@router.get("/changes", tags=["past"], response_model=paged("Done"))
 def changes(
     here: Here, session: Annotated[str | None, Query(max_length=200)] = None, start: Start = 0, limit: Many = 50
 ) -> object:
@@ -245,7 +230,7 @@ def changes(
     return _page(here.home.past.changes(session=session, limit=start + limit + 1), start, limit)
 
 
-@router.get("/why", tags=["past"], response_model=bodies.Why)
+@router.get("/why", tags=["past"], response_model=given("Why"))
 def why(
     home: TheHome,
     path: Annotated[str, Query(min_length=1, max_length=1_024)],
@@ -255,7 +240,7 @@ def why(
     return home.past.why(path, line)
 
 
-@router.post("/undo", tags=["past"], response_model=bodies.some(bodies.Receipt))
+@router.post("/undo", tags=["past"], response_model=some("Receipt"))
 def undo(here: Here, wish: bodies.Undoing) -> Response:
     """Takes back one change (the newest when none is named) or everything a session wrote."""
     if sum(map(bool, (wish.change, wish.session, wish.sweep))) > 1:
@@ -265,13 +250,13 @@ def undo(here: Here, wish: bodies.Undoing) -> Response:
     return _receipts(done, _RECEIPTS, done)
 
 
-@router.post("/forget", tags=["past"], response_model=bodies.Forgot)
+@router.post("/forget", tags=["past"], response_model=given("Forgot"))
 def forget(home: TheHome, wish: bodies.Forgetful) -> Forgetting:
     """What would be forgotten, or, when it is no dry run, the receipt for it."""
     return home.forget(**wish.model_dump())
 
 
-@router.post("/dream", tags=["dreams"], response_model=bodies.Dreamed)
+@router.post("/dream", tags=["dreams"], response_model=given("Dreamed"))
 def dream(home: TheHome, wish: bodies.Dreaming) -> object:
     """One night now, or what it would change."""
     swept = home.dream(**wish.model_dump())
@@ -284,13 +269,13 @@ def dream(home: TheHome, wish: bodies.Dreaming) -> object:
     }
 
 
-@router.post("/restore", tags=["past"], response_model=bodies.Receipt)
+@router.post("/restore", tags=["past"], response_model=given("Receipt"))
 def restore(home: TheHome, wish: bodies.Restoring) -> Response:
     """Writes a document as it stood in a revision or at a time."""
     return _receipt(home.past.restore(wish.path, at=wish.at, base=wish.base))
 
 
-@router.get("/audit", tags=["past"], response_model=bodies.Audit)
+@router.get("/audit", tags=["past"], response_model=given("Audit"))
 def audit(home: TheHome) -> object:
     """Whether the ledger is whole."""
     found = home.past.audit()
@@ -305,7 +290,7 @@ def _page(found: Sequence[object], start: int, limit: int) -> dict[str, object]:
 # -- keeping it worth having ------------------------------------------------------------------------------------------------
 
 
-@router.get("/tidy", tags=["memory"], response_model=bodies.Suggestions)
+@router.get("/tidy", tags=["memory"], response_model=given("Suggestions"))
 def to_tidy(here: Here, afresh: bool = False, start: Start = 0, limit: Many = 200) -> object:
     """What could be tidied up: choices, lines said twice, old logs. On a large home a look is kept; `afresh` makes one."""
     seen = here.tidiness.look(afresh=afresh)
@@ -314,7 +299,7 @@ def to_tidy(here: Here, afresh: bool = False, start: Start = 0, limit: Many = 20
     return _page(list(seen.found.values()), start, limit) | about
 
 
-@router.post("/tidy", tags=["memory"], response_model=bodies.Tidied)
+@router.post("/tidy", tags=["memory"], response_model=given("Tidied"))
 def tidy(here: Here, wish: bodies.Tidying) -> Response:
     """Carries out what was shown, as one change, or notes that its lines stay. 412 when one of it no longer stands."""
     if wish.do == "keep":
@@ -326,13 +311,13 @@ def tidy(here: Here, wish: bodies.Tidying) -> Response:
     return _receipts(receipts, _TIDIED, {"done": len(set(wish.ids)), "receipts": receipts, "change": change})
 
 
-@router.get("/snapshots", tags=["home"], response_model=bodies.items(bodies.Snapshot))
+@router.get("/snapshots", tags=["home"], response_model=items("Snapshot"))
 def snapshots(here: Here) -> object:
     """The snapshots that are kept, the newest first. None can be fetched: each holds the home's key."""
     return {"items": () if here.hosted else here.home.snapshots.all()}
 
 
-@router.post("/snapshots", tags=["home"], response_model=bodies.TakenSnapshot)
+@router.post("/snapshots", tags=["home"], response_model=given("TakenSnapshot"))
 def snapshot(here: Here) -> Snapshot | Response:
     """Takes one where the configuration says, if anything changed since the last."""
     here.need_machine()
@@ -351,7 +336,7 @@ def snapshot(here: Here) -> Snapshot | Response:
 # -- approving --------------------------------------------------------------------------------------------------------------
 
 
-@router.get("/pending", tags=["approving"], response_model=bodies.items(bodies.Proposal))
+@router.get("/pending", tags=["approving"], response_model=items("Proposal"))
 def pending(home: TheHome) -> object:
     """What waits for the owner, oldest first."""
     return {"items": home.inbox.all()}
@@ -363,7 +348,7 @@ def waiting(here: Here) -> dict[str, int]:
     return dict(zip(("proposals", "noted"), here.waiting(), strict=True))
 
 
-@router.get("/pending/{id}", tags=["approving"], response_model=bodies.Proposal)
+@router.get("/pending/{id}", tags=["approving"], response_model=given("Proposal"))
 def proposal(here: Here, id: str) -> Proposal:
     return here.home.inbox.get(id)
 
@@ -374,7 +359,7 @@ def new_lines(here: Here, id: str) -> dict[str, str]:
     return {"content": (found := here.home.inbox.get(id)).content, "text": "".join(parted(found)[1])}
 
 
-@router.post("/pending/{id}/approve", tags=["approving"], response_model=bodies.some(bodies.Receipt))
+@router.post("/pending/{id}/approve", tags=["approving"], response_model=some("Receipt"))
 def approve(here: Here, me: Me, id: str, wish: bodies.Approving) -> Response:
     """Says yes to what was seen. Still waiting (202) is what needs the page or a terminal."""
     waiting, given = here.seen(me, id, wish.content), wish.model_dump(exclude={"part"})
@@ -387,7 +372,7 @@ def approve(here: Here, me: Me, id: str, wish: bodies.Approving) -> Response:
     return _receipts(receipts, _RECEIPTS, receipts)
 
 
-@router.post("/pending/approve", tags=["approving"], response_model=bodies.ApprovedAll)
+@router.post("/pending/approve", tags=["approving"], response_model=given("ApprovedAll"))
 def approve_all(here: Here, me: Me, wish: bodies.ApprovingAll) -> object:
     """One yes to several that were seen. Nothing is written when one is not as it was seen, or is decided only by itself."""
     found = [here.seen(me, card.id, card.content) for card in wish.cards]
@@ -421,7 +406,7 @@ def deny(here: Here, id: str) -> None:
     here.decided(*waiting)
 
 
-@router.get("/noted", tags=["approving"], response_model=bodies.items(bodies.Noted))
+@router.get("/noted", tags=["approving"], response_model=items("Noted"))
 def noted(home: TheHome) -> object:
     """What agents noted after they had read outside text, and what imports brought: nobody reviewed it yet."""
     told = []
@@ -432,7 +417,7 @@ def noted(home: TheHome) -> object:
     return {"items": told}
 
 
-@router.post("/noted/keep", tags=["approving"], response_model=bodies.some(bodies.Receipt))
+@router.post("/noted/keep", tags=["approving"], response_model=some("Receipt"))
 def keep(here: Here, me: Me, wish: bodies.Reviewing) -> Response:
     """Moves noted lines to where they were meant to go. A name says what is moved, so it is what was seen."""
     receipts = here.home.inbox.keep(*wish.names, approver=_approver(me))
@@ -450,13 +435,13 @@ def drop(here: Here, wish: bodies.Reviewing) -> None:
 # -- sessions ---------------------------------------------------------------------------------------------------------------
 
 
-@router.get("/sessions", tags=["sessions"], response_model=bodies.paged(bodies.SessionRow))
+@router.get("/sessions", tags=["sessions"], response_model=paged("SessionRow"))
 def sessions(here: Here, start: Start = 0, limit: Many = 50) -> object:
     """Sessions, the latest first."""
     return _page(here.home.sessions.list(limit=start + limit + 1), start, limit)
 
 
-@router.get("/sessions/{id}", tags=["sessions"], response_model=bodies.Transcript)
+@router.get("/sessions/{id}", tags=["sessions"], response_model=given("Transcript"))
 def session(here: Here, id: str, start: Start = 0, limit: Many = 100) -> object:
     """What was said in a session, from an entry on."""
     talks = here.home.sessions
@@ -471,7 +456,7 @@ def session(here: Here, id: str, start: Start = 0, limit: Many = 100) -> object:
 # -- the server itself ------------------------------------------------------------------------------------------------------
 
 
-@router.get("/health", tags=["home"], response_model=bodies.Health)
+@router.get("/health", tags=["home"], response_model=given("Health"))
 def health(here: Here) -> object:
     """What a look at the home tells: damage first, then advice."""
     remarks = here.remarks()
@@ -479,13 +464,13 @@ def health(here: Here) -> object:
     return {"ok": ok, "version": __version__, "dialect": here.home.dialect, "remarks": remarks}
 
 
-@router.get("/tokens", tags=["tokens"], response_model=bodies.items(Pass))
+@router.get("/tokens", tags=["tokens"], response_model=items("Pass"))
 def tokens(here: Here) -> object:
     """Every token that works, without its secret."""
     return {"items": here.keyring.all()}
 
 
-@router.post("/tokens", tags=["tokens"], status_code=201, response_model=bodies.NewToken)
+@router.post("/tokens", tags=["tokens"], status_code=201, response_model=given("NewToken"))
 def make_token(here: Here, me: Me, wish: bodies.TokenWish) -> object:
     """A new token: an agent's when a scope is named, else the owner's. Its secret is told only now."""
     made, secret = here.keyring.make_for(here.home.agent, by=me.id, **wish.model_dump())
@@ -550,7 +535,7 @@ def use_model(here: Here, me: Me, name: str) -> None:
     models.use(name)
 
 
-@router.post("/connect/{host}", tags=["settings"], response_model=bodies.ConnectPlan)
+@router.post("/connect/{host}", tags=["settings"], response_model=given("ConnectPlan"))
 def connect(here: Here, me: Me, host: str, wish: bodies.Connecting) -> object:
     """What connecting a program would change in its files; with the `content` of that, it is done."""
     from anima.connect.connections import connecting_of, host_of

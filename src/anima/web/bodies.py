@@ -8,14 +8,15 @@ Not here: any effect.
 from __future__ import annotations
 
 from datetime import date, datetime
-from types import GenericAlias
+from types import GenericAlias, SimpleNamespace
 from typing import Annotated, Any, Literal, get_type_hints
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model
 
 import anima
-from anima import DocPath, Scope
+from anima import Scope
 from anima.model import Change
+from anima.text import read_table
 from anima.web.draw import DiffLine
 from anima.web.tokens import Pass
 
@@ -55,209 +56,53 @@ class Problem(BaseModel):
 
 # -- out --------------------------------------------------------------------------------------------------------------------
 
-
-def shape(name: str, about: str = "", /, *, of: Any = None, without: str = "", like: Any = Out, **told: Any) -> Any:
-    """What is given under a name: the fields of the value it is `of`, but those it is `without`, and what is `told` beside
-    them, each with its kind; where that is a pair, it may be missing, and the second stands for it."""
-    fields = {field: kind for field, kind in get_type_hints(of).items() if field not in without.split()} if of else {}
-    fields |= told
-    rows: dict[str, Any] = {field: kind if isinstance(kind, tuple) else (kind, ...) for field, kind in fields.items()}
-    return create_model(name, __base__=like, __doc__=about or (of.__doc__ if of else None), **rows)
-
-
-def some(kind: Any) -> Any:
-    """A list of a shape."""
-    return GenericAlias(list, (kind,))
-
-
-def items(of: Any) -> Any:
-    return shape(f"Items[{of.__name__}]", items=some(of))
-
-
-def paged(of: Any) -> Any:
-    """Some of a list; `next` is the `start` of the page that follows."""
-    return shape(f"Paged[{of.__name__}]", items=some(of), next=(int | None, None))
-
-
-Pong = shape("Pong", ok=(bool, True))
-Sourced = shape("Sourced", value=str, source=str)
-_sourced = dict.fromkeys(("creature", "vibe", "theme", "emoji"), Sourced | None)
-Identity = shape("Identity", name=Sourced, avatar=Sourced, **_sourced)
-Prompt = shape("Prompt", of=anima.Prompt, text=str)
-Entries = shape(
-    "Entries",
-    "Some of a listing; `next` is the `after` of the page that follows.",
-    items=list[anima.Entry],
-    next=(str | None, None),
-)
-Tree = shape("Tree", entries=list[str])
-Finding = shape("Finding", of=anima.Finding, without="start end")
-Receipt = shape(
-    "Receipt",
-    "What became of a change: `written`, or `pending` when it waits for the owner.",
-    of=anima.Receipt,
-    findings=some(Finding),
-)
-Hit = shape("Hit", of=anima.Hit, without="document_id chunk_id tags", citation=str)
-Hits = shape(
-    "Hits",
-    "Hits, best first; `notes` says why there are none, or what a reader should know.",
-    hits=some(Hit),
-    notes=list[str],
-)
-Revision = shape("Revision", of=anima.Revision, without="batch anchor")
-Diff = shape("Diff", diff=str)
-Comparison = shape(
-    "Comparison",
-    "`merged` holds both changes in one text, where a base was given and they do not touch the same lines.",
-    lines=list[DiffLine],
-    merged=str | None,
-)
-Source = shape("Source", of=anima.Source, without="lost", trusted=bool)
-Why = shape("Why", of=anima.Why, source=Source)
-Wish = shape("Wish", "One change of a proposal.", of=Change, without="base opening session under")
-Proposal = shape(
-    "Proposal",
-    "A change that waits for the owner. `content` is what an approval is bound to.",
-    of=anima.Proposal,
-    without="bases forget asked",
-    path=DocPath,
-    session=str | None,
-    findings=some(Finding),
-    changes=some(Wish),
-)
-ApprovedAll = shape(
-    "ApprovedAll", "`left` says of each that goes on waiting why it does.", approved=list[str], left=dict[str, str]
-)
-Noted = shape(
-    "Noted",
-    "A line, or a whole document, that nobody reviewed yet. `name` follows from what it would add, and where.",
-    name=str,
-    to=DocPath,
-    section=str | None,
-    text=str,
-    origins=list[str],
-    session=str | None,
-    time=str,
-    recalls=int,
-    findings=some(Finding),
-)
-Health = shape("Health", ok=bool, version=str, dialect=str, remarks=list[anima.Remark])
-Audit = shape("Audit", ok=bool, records=int, fault=str | None)
-Remembered = shape(
-    "Remembered", "A line of memory that could be tidied.", path=str, number=int, text=str, day=date | None
-)
-Suggestion = shape(
-    "Suggestion",
-    "Something to tidy up. `id` is the digest of what it would do; `between` are the lines of a choice.",
-    of=anima.Suggestion,
-    without="pages",
-    id=str,
-    keep=Remembered | None,
-    remove=some(Remembered),
-    between=some(Remembered),
-    diff=str,
-)
-Suggestions = shape(
-    "Suggestions",
-    "What a look found, of `total`. `outdated`: documents changed since, and only what still stands is told.",
-    like=paged(Suggestion),
-    total=int,
-    at=datetime,
-    lines=int,
-    documents=int,
-    outdated=bool,
-    notes=list[str],
-)
-Tidied = shape(
-    "Tidied",
-    "What became of an act. `change` is what undo takes; keeping lines is none.",
-    done=int,
-    change=str | None,
-    receipts=some(Receipt),
-)
-Snapshot = shape(
-    "Snapshot",
-    "An archive of the home. It is named, not given: it holds the home's key.",
-    of=anima.Snapshot,
-    without="path fresh files left_out",
-    name=str,
-)
-TakenSnapshot = shape(
-    "TakenSnapshot", "`fresh` is false when nothing had changed since this one.", like=Snapshot, fresh=bool
-)
-SessionRow = shape("SessionRow", "A session as the list shows it.", of=anima.Listed, without="bytes lines layer parent")
-Turn = shape(
-    "Turn",
-    "One line of a conversation. `call` is there where it is a call of a tool of the home's own, and `content` its answer.",
-    timestamp=str,
-    role=str,
-    content=str,
-    sender_id=str | None,
-    name=(str | None, None),
-    call=(dict[str, Any] | None, None),
-)
-Transcript = shape(
-    "Transcript",
-    "Some turns of a session, in their order, of `total`. `damaged` are lines that could not be read.",
-    id=str,
-    turns=some(Turn),
-    total=int,
-    damaged=list[str],
-    next=(int | None, None),
-)
-ChatRow = shape(
-    "ChatRow", "A conversation of the owner's own; `running` while a turn goes on.", like=SessionRow, running=bool
-)
-SaidIn = shape(
-    "SaidIn",
-    "Where something is heard: the conversation, the turn, and the event after which that turn is told.",
-    id=str,
-    turn=int,
-    after=int,
-)
-Chat = shape(
-    "Chat",
-    """A conversation as it stands: the newest turns of `total`, the events to listen to `after` them, the model, the tokens
-since this server took it up, with the cost where a price is known, and what waits: a `proposal`, a `call` of a
-tool from outside, or a line that was `noted`, by its `id`.""",
-    id=str,
-    turns=some(Turn),
-    total=int,
-    after=int,
-    running=bool,
-    model=str,
-    used=dict[str, Any] | None,
-    cards=list[dict[str, str]],
-)
-NewToken = shape("NewToken", "`token` is told only now.", of=Pass, token=str)
 Schema = Annotated[dict[str, Any], Field(description="JSON Schema of the arguments")]
-Tool = shape("Tool", name=str, about=str, arguments=Schema, read_only=bool, destructive=bool, idempotent=bool)
-AgentSession = shape("AgentSession", id=str, scope=Scope, prompt=Prompt)
-AgentState = shape("AgentState", id=str, tainted=list[str])
 Where = Annotated[str, BeforeValidator(lambda left: left.where)]
-Forgot = shape(
-    "Forgot",
-    "The receipt: counts by place, and whether the proof found nothing left.",
-    of=anima.Forgetting,
-    without="touched",
-    counts=dict[str, int],
-    left=list[Where],
-)
-Dreamed = shape(
-    "Dreamed",
-    "What became of a night.",
-    status=str,
-    said=str,
-    change=str | None,
-    revision=str | None,
-    proposals=list[str],
-    diff=str,
-    promoted=list[str],
-    retired=list[str],
-    considered=int,
-)
-ConnectPlan = shape("ConnectPlan", lines=list[DiffLine], content=str, then=str)
+_SHAPES: dict[str, Any] = {
+    "Change": Change,
+    "DiffLine": DiffLine,
+    "Done": anima.Done,
+    "Pass": Pass,
+    "datetime": datetime,
+}
+
+
+def given(name: str) -> Any:
+    """The shape of that name."""
+    return _SHAPES[name]
+
+
+def some(name: str) -> Any:
+    return GenericAlias(list, (given(name),))
+
+
+def items(name: str) -> Any:
+    return create_model(f"Items[{name}]", __base__=Out, items=(some(name), ...))
+
+
+def paged(name: str) -> Any:
+    """Some of a list; `next` is the `start` of the page that follows."""
+    return create_model(f"Paged[{name}]", __base__=Out, items=(some(name), ...), next=(int | None, None))
+
+
+def _shape(name: str, row: dict[str, Any]) -> Any:
+    """What the table says of a shape: the first lines there tell how."""
+    doc, without = row.pop("doc", None), row.pop("without", "").split()
+    said = SimpleNamespace(
+        __annotations__={field: each if isinstance(each, str) else each[0] for field, each in row.items()}
+    )
+    told = get_type_hints(said, {**globals(), **_SHAPES}, include_extras=True)
+    like, of = told.pop("like", Out), told.pop("of", None)
+    own = {field: kind for field, kind in get_type_hints(of).items() if field not in without} if of else {}
+    rows: dict[str, Any] = {field: (kind, ...) for field, kind in (own | told).items()}
+    for field, each in row.items():
+        if isinstance(each, list):  # it may be missing
+            rows[field] = (told[field], each[1] if len(each) > 1 else None)
+    return create_model(name, __base__=like, __doc__=doc or (of.__doc__ if of else None), **rows)
+
+
+for _name, _row in read_table("web", "bodies").items():
+    _SHAPES[_name] = _shape(_name, _row)
 
 
 # -- in ---------------------------------------------------------------------------------------------------------------------
@@ -274,37 +119,6 @@ class Comparing(In):
     before: Text
     after: Text
     base: Text | None = None
-
-
-class Appending(In):
-    path: Place
-    text: Text
-    reason: Reason = ""
-
-
-class Editing(In):
-    path: Place
-    old: Text
-    new: Text
-    replace_all: bool = False
-    reason: Reason = ""
-
-
-class Moving(In):
-    path: Place
-    to: Place
-    reason: Reason = ""
-
-
-class Remembering(In):
-    fact: Annotated[str, Field(max_length=20_000)]
-    section: Annotated[str | None, Field(max_length=200)] = None
-    reason: Reason = ""
-
-
-class Noting(In):
-    content: Annotated[str, Field(max_length=262_144)]
-    reason: Reason = ""
 
 
 class Forgetful(In):

@@ -25,6 +25,7 @@ from anima import Prompt
 from anima.agent import Event
 from anima.errors import BadArguments, printable
 from anima.web import bodies
+from anima.web.bodies import given, items
 from anima.web.guard import Problem, of_openai, openai_error
 from anima.web.served import STREAM, Here, LastEvent, LiveChat, Me, Served, known_of, told_live
 
@@ -40,19 +41,19 @@ OVER = Event(kind="stopped", n=0)
 MOST_TURNS = 400  # of a conversation that is opened
 
 
-@owners.get("", response_model=bodies.items(bodies.ChatRow))
+@owners.get("", response_model=items("ChatRow"))
 def chats(here: Here, limit: Annotated[int, Query(ge=1, le=1_000)] = 100) -> object:
     """The owner's own conversations, the latest first."""
     return {"items": here.chats.rows(limit)}
 
 
-@owners.post("", status_code=201, response_model=bodies.SaidIn)
+@owners.post("", status_code=201, response_model=given("SaidIn"))
 async def begin(here: Here, wish: bodies.Telling) -> object:
     """Begins a conversation with what the owner says first."""
     return await _said(here, await here.chats.do(here.chats.begin()), wish)
 
 
-@owners.post("/{id}", status_code=201, response_model=bodies.SaidIn)
+@owners.post("/{id}", status_code=201, response_model=given("SaidIn"))
 async def say(here: Here, id: str, wish: bodies.Telling) -> object:
     """Says something in a conversation. While a turn runs, it is heard at its next step, or right after it."""
     return await _said(here, await here.chats.do(here.chats.get(id)), wish)
@@ -63,7 +64,7 @@ async def _said(here: Served, chat: LiveChat, wish: bodies.Telling) -> dict[str,
     return {"id": chat.id, "turn": turn, "after": after}
 
 
-@owners.get("/{id}", response_model=bodies.Chat)
+@owners.get("/{id}", response_model=given("Chat"))
 async def chat(here: Here, id: str) -> object:
     """A conversation as it stands. Of a turn that runs nothing is told here: its events begin after `after`."""
     found = await here.chats.do(here.chats.get(id))
@@ -119,7 +120,7 @@ def aside(work: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
     return run
 
 
-@agents.get("/tools", response_model=bodies.items(bodies.Tool))
+@agents.get("/tools", response_model=items("Tool"))
 @aside
 def tools(here: Here, me: Me) -> object:
     """The tools there are in this token's scope."""
@@ -138,14 +139,14 @@ def call(here: Here, me: Me, name: str, arguments: Annotated[dict[str, Any], Bod
     return found
 
 
-@agents.get("/agent/prompt", name="prompt", response_model=bodies.Prompt)
+@agents.get("/agent/prompt", name="prompt", response_model=given("Prompt"))
 @aside
 def agent_prompt(here: Here, me: Me) -> Prompt:
     """The system prompt of the conversation that goes on; frozen when it began."""
     return here.session_of(me).prompt
 
 
-@agents.post("/agent/session", name="begin", status_code=201, response_model=bodies.AgentSession)
+@agents.post("/agent/session", name="begin", status_code=201, response_model=given("AgentSession"))
 @aside
 def begin_anew(here: Here, me: Me) -> object:
     """Begins a new conversation with a new prompt. What came in with this token before still counts as read."""
@@ -153,7 +154,7 @@ def begin_anew(here: Here, me: Me) -> object:
     return {"id": session.id, "scope": session.listener.scope, "prompt": session.prompt}
 
 
-@agents.post("/agent/log", response_model=bodies.AgentState)
+@agents.post("/agent/log", response_model=given("AgentState"))
 @aside
 def log(here: Here, me: Me, wish: bodies.Saying) -> object:
     """Records one line of the conversation in its transcript, secrets struck out."""
@@ -162,7 +163,7 @@ def log(here: Here, me: Me, wish: bodies.Saying) -> object:
     return {"id": session.id, "tainted": sorted(session.tainted)}
 
 
-@agents.post("/agent/taint", response_model=bodies.AgentState)
+@agents.post("/agent/taint", response_model=given("AgentState"))
 @aside
 def taint(here: Here, me: Me, wish: bodies.Tainting) -> object:
     """Says that untrusted text came into the conversation: web, tool, skill or peer."""
