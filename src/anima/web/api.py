@@ -25,7 +25,7 @@ from anima.errors import BadArguments, HomeError, NoSuchDocument, NoSuchSession,
 from anima.model import Document, Receipt, Scope
 from anima.text import read_table
 from anima.web import bodies
-from anima.web.bodies import given, items, paged, some
+from anima.web.bodies import given, items, paged, some, takes
 from anima.web.draw import diff_lines
 from anima.web.guard import Problem, etag, of_refusal
 from anima.web.served import STREAM, Here, LastEvent, Me, TheHome, known_of, parted, told_live
@@ -103,14 +103,15 @@ def read(home: TheHome, path: str, response: Response, if_none_match: IfNoneMatc
 
 
 @router.put("/files/{path:path}", tags=["documents"], response_model=given("Receipt"))
+@takes("Writing")
 def write(
-    home: TheHome, path: str, wish: bodies.WritingIn, if_match: IfMatch = None, if_none_match: IfNoneMatch = None
+    home: TheHome, path: str, wish: BaseModel, if_match: IfMatch = None, if_none_match: IfNoneMatch = None
 ) -> Response:
     """Replaces a document, or makes it."""
     if if_none_match is not None and if_none_match.strip() != "*":
         raise BadArguments("If-None-Match takes only * in a write")
     base = "" if if_none_match is not None else _base(home, path, if_match)
-    return _receipt(home.write(path, wish.text, base=base, reason=wish.reason))
+    return _receipt(home.write(path, base=base, **wish.model_dump()))
 
 
 @router.delete("/files/{path:path}", tags=["documents"], response_model=given("Receipt"))
@@ -124,10 +125,10 @@ def delete(
 def _add_verb(name: str, row: Mapping[str, str]) -> None:
     """A route that takes the arguments of a verb of the home's as they are, and gives its receipt."""
 
+    @takes(row["body"])
     def carry_out(home: TheHome, wish: BaseModel) -> Response:
         return _receipt(getattr(home, name)(**wish.model_dump()))
 
-    carry_out.__annotations__["wish"] = given(row["body"])
     told: Any = {"name": name, "description": row["about"], "tags": [row["tag"]], "response_model": given("Receipt")}
     router.post(f"/{name}", **told)(carry_out)
 
@@ -189,9 +190,10 @@ def search(
 
 
 @router.post("/index", tags=["home"])
-def index(home: TheHome, wish: bodies.Indexing) -> IndexReport:
+@takes("Indexing")
+def index(home: TheHome, wish: BaseModel) -> IndexReport:
     """Brings the index up to date, from nothing when asked to."""
-    return home.index(rebuild=wish.rebuild)
+    return home.index(**wish.model_dump())
 
 
 # -- looking back -----------------------------------------------------------------------------------------------------------
@@ -251,13 +253,15 @@ def undo(here: Here, wish: bodies.Undoing) -> Response:
 
 
 @router.post("/forget", tags=["past"], response_model=given("Forgot"))
-def forget(home: TheHome, wish: bodies.Forgetful) -> Forgetting:
+@takes("Forgetful")
+def forget(home: TheHome, wish: BaseModel) -> Forgetting:
     """What would be forgotten, or, when it is no dry run, the receipt for it."""
     return home.forget(**wish.model_dump())
 
 
 @router.post("/dream", tags=["dreams"], response_model=given("Dreamed"))
-def dream(home: TheHome, wish: bodies.Dreaming) -> object:
+@takes("Dreaming")
+def dream(home: TheHome, wish: BaseModel) -> object:
     """One night now, or what it would change."""
     swept = home.dream(**wish.model_dump())
     told = {name: getattr(swept, name) for name in ("status", "said", "change", "revision", "proposals", "diff")}
@@ -270,9 +274,10 @@ def dream(home: TheHome, wish: bodies.Dreaming) -> object:
 
 
 @router.post("/restore", tags=["past"], response_model=given("Receipt"))
-def restore(home: TheHome, wish: bodies.Restoring) -> Response:
+@takes("Restoring")
+def restore(home: TheHome, wish: BaseModel) -> Response:
     """Writes a document as it stood in a revision or at a time."""
-    return _receipt(home.past.restore(wish.path, at=wish.at, base=wish.base))
+    return _receipt(home.past.restore(**wish.model_dump()))
 
 
 @router.get("/audit", tags=["past"], response_model=given("Audit"))
@@ -471,7 +476,8 @@ def tokens(here: Here) -> object:
 
 
 @router.post("/tokens", tags=["tokens"], status_code=201, response_model=given("NewToken"))
-def make_token(here: Here, me: Me, wish: bodies.TokenWish) -> object:
+@takes("TokenWish")
+def make_token(here: Here, me: Me, wish: BaseModel) -> object:
     """A new token: an agent's when a scope is named, else the owner's. Its secret is told only now."""
     made, secret = here.keyring.make_for(here.home.agent, by=me.id, **wish.model_dump())
     return asdict(made) | {"token": secret}

@@ -7,19 +7,20 @@ Not here: any effect.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import date, datetime
 from types import GenericAlias, SimpleNamespace
-from typing import Annotated, Any, Literal, get_type_hints
+from typing import Annotated, Any, Literal, TypeVar, get_type_hints
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, create_model
 
 import anima
-from anima import Scope
 from anima.model import Change
 from anima.text import read_table
 from anima.web.draw import DiffLine
 from anima.web.tokens import Pass
 
+T = TypeVar("T", bound=Callable[..., Any])
 Text = Annotated[str, Field(max_length=8 * 2**20)]
 Reason = Annotated[str, Field(max_length=1_000)]
 Place = Annotated[str, Field(min_length=1, max_length=1_024, description="A path inside the home")]
@@ -35,10 +36,6 @@ class In(BaseModel):
     """Something the API takes."""
 
     model_config = ConfigDict(extra="forbid")
-
-    def __init_subclass__(cls, **more: Any) -> None:
-        super().__init_subclass__(**more)
-        cls.__name__ = cls.__qualname__ = cls.__name__.removesuffix("In")
 
 
 class Problem(BaseModel):
@@ -63,6 +60,7 @@ _SHAPES: dict[str, Any] = {
     "DiffLine": DiffLine,
     "Done": anima.Done,
     "Pass": Pass,
+    "date": date,
     "datetime": datetime,
 }
 
@@ -70,6 +68,16 @@ _SHAPES: dict[str, Any] = {
 def given(name: str) -> Any:
     """The shape of that name."""
     return _SHAPES[name]
+
+
+def takes(name: str) -> Callable[[T], T]:
+    """Says of a route which shape its `wish` has."""
+
+    def told(route: T) -> T:
+        route.__annotations__["wish"] = given(name)
+        return route
+
+    return told
 
 
 def some(name: str) -> Any:
@@ -108,40 +116,12 @@ for _name, _row in read_table("web", "bodies").items():
 # -- in ---------------------------------------------------------------------------------------------------------------------
 
 
-class WritingIn(In):
-    text: Text
-    reason: Reason = ""
-
-
 class Comparing(In):
     """Two texts; with `base`, the text both came from."""
 
     before: Text
     after: Text
     base: Text | None = None
-
-
-class Forgetful(In):
-    """What to forget. Only a dry run unless `dry_run` is false; `purge` also takes it out of history."""
-
-    text: Annotated[list[Annotated[str, Field(min_length=1, max_length=4_000)]] | None, Field(max_length=100)] = None
-    pattern: Annotated[str | None, Field(max_length=1_000)] = None
-    line: Annotated[str | None, Field(max_length=1_100)] = None
-    session: Annotated[str | None, Field(max_length=200)] = None
-    sender: Annotated[str | None, Field(max_length=200)] = None
-    origin: Annotated[str | None, Field(max_length=40)] = None
-    since: date | None = None
-    until: date | None = None
-    purge: bool = False
-    dry_run: bool = True
-
-
-class Dreaming(In):
-    """A night now. A dry run only tells what would change."""
-
-    dry_run: bool = False
-    preset: Annotated[str | None, Field(max_length=40)] = None
-    since: date | None = None
 
 
 class Tidying(In):
@@ -161,12 +141,6 @@ class Undoing(In):
     change: Annotated[str | None, Field(max_length=40)] = None
     session: Annotated[str | None, Field(max_length=200)] = None
     content: Annotated[str | None, Field(max_length=64)] = None
-
-
-class Restoring(In):
-    path: Place
-    at: Annotated[str, Field(max_length=64, description="A revision, a day or a moment")]
-    base: Annotated[str | None, Field(max_length=64, description="The digest of what it is to replace")] = None
 
 
 class Approving(In):
@@ -196,10 +170,6 @@ class Reviewing(In):
     names: Annotated[list[Annotated[str, Field(max_length=40)]], Field(min_length=1, max_length=1_000)]
 
 
-class Indexing(In):
-    rebuild: bool = False
-
-
 class Setting(In):
     """A value of a setting; null takes it out of anima.toml."""
 
@@ -211,15 +181,6 @@ class Connecting(In):
 
     remove: bool = False
     content: Annotated[str | None, Field(max_length=64)] = None
-
-
-class TokenWish(In):
-    """A new token: of an agent when a scope is named, else the owner's."""
-
-    name: Annotated[str, Field(min_length=1, max_length=80)]
-    scope: Scope | None = None
-    sender: Annotated[str | None, Field(max_length=200)] = None
-    days: Annotated[int, Field(ge=1, le=36_500)] = 90
 
 
 class Telling(In):
