@@ -13,7 +13,7 @@ from test_web import HOSTILE, Outside
 
 from anima import Home, Scope
 from anima.testing import Clock
-from anima.web.pages.today import MANY, NIGHTS
+from anima.web.pages.agent import MANY, NIGHTS
 from serving import Desk
 
 FACT = "Ana is allergic to peanuts"

@@ -1,16 +1,10 @@
 """Serving: the protocol's requests, answered through a visit's session; and a change that waits, put to the person at the client.
 
-Promise: one answer for what is not there and what is not yours; whatever goes wrong inside is a neutral sentence for
-the caller and a traceback on standard error, and no error holds a path of this machine. Standard output belongs to the
-protocol. No prompt holds text of a home, except `wake`, which is the session's own. Over HTTP, a request with a foreign
-Host, a foreign Origin or the marks of another site is turned away before anything is looked up, and one without a
-credential after that; who a credential is, is asked anew for every request, so one that was taken back is gone at once.
-
-Whoever asks never answers, so nobody is asked but at a server that the owner started on standard streams with a flag that
-says so; asked only in a session with the owner alone, only for what the gate would take a yes to from there (never an
-identity file), only where nothing dangerous was found and the whole diff can be shown; the text shown is inert and cannot
-leave its frame; the yes is bound to the content that was shown. An answer is no proof of a person, so the ledger says that
-it came this way.
+Promise: one answer for what is not there and what is not yours; what goes wrong inside is a neutral sentence for the caller, with no
+path of this machine, and a traceback on standard error. Over HTTP a foreign Host, Origin or site is turned away before anything is
+looked up; who a credential is, is asked anew for every request. Whoever asks never answers: a person is asked only where the owner
+started the server with a flag that says so, alone with the owner, for what the gate takes a yes to from there, with nothing
+dangerous in it and the whole diff shown, inert; the yes is bound to that, and the ledger says that it came this way.
 Not here: which session a request goes through (visits), keeping credentials (whoever mounts this), judging and writing.
 """
 
@@ -92,8 +86,6 @@ def server(visits: Visits, who: Callable[[Context], Visitor], *, approve_here: b
 
 
 class _Desk:
-    """Where requests arrive."""
-
     def __init__(self, visits: Visits, who: Callable[[Context], Visitor], *, approve_here: bool) -> None:
         self._visits, self._who, self._approve_here = visits, who, approve_here
 

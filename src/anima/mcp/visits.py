@@ -204,7 +204,6 @@ class Visits:
                 visit.seen = visitor.home.clock()
 
     def end(self, visitor: Visitor, conversation: str) -> None:
-        """The caller ended a conversation."""
         self._end(lambda place, visit: place == (*visitor.place, conversation))
 
     def left(self, home: Home) -> None:

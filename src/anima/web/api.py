@@ -1,11 +1,9 @@
-"""The owner's verbs over HTTP: a route each, in a thread each, as thin as the verb allows.
+"""The owner's verbs over HTTP: a route each, in a thread each; `tags` names its section.
 
-Promise: a document's ETag is the digest that `If-Match` takes as the base of a write (412 when somebody wrote in
-between); a refused write is a 403 problem, one that waits for the owner a 202; long lists come in pages. An approval
-given here with a token counts as `http`, which is not enough for identity files: those need the page or a terminal; so does
-how a home is run, where only the keys that stand in SETTABLE are set, a rule is the one that was shown, and another program's
-files are changed as they were shown, or not at all. Not here: what is sent and given (bodies), who may come in (guard),
-conversations (talk).
+Promise: an ETag is the digest that `If-Match` takes as the base of a write (else 412); a refused write is a 403 problem, one that
+waits for the owner a 202. A yes given with a token counts as `http`, which is not enough for identity files, nor for how a
+home is run: from a page only what stands in SETTABLE is set, and a rule or another program's files as they were shown.
+Not here: what is sent and given (bodies), who may come in (guard), conversations (talk).
 """
 
 from __future__ import annotations
@@ -49,9 +47,6 @@ SETTABLE = frozenset(
 )
 
 
-# -- who it is, and what it is told -----------------------------------------------------------------------------------------
-
-
 @router.get("/ping", tags=["home"], response_model=given("Pong"))
 def ping() -> object:
     """Nothing but the way here and back: the cheapest route that needs a credential."""
@@ -68,9 +63,6 @@ def identity(home: TheHome) -> object:
 def prompt(home: TheHome, scope: Scope, sender: Sender = None) -> Prompt:
     """The system prompt for a listener, with a manifest of what was shown, cut, missing or hidden."""
     return home.prompt(scope=scope, sender=sender)
-
-
-# -- documents --------------------------------------------------------------------------------------------------------------
 
 
 @router.get("/files", tags=["documents"], response_model=given("Entries"))
@@ -171,9 +163,6 @@ def _receipts(receipts: Sequence[Receipt], shape: TypeAdapter[Any], answer: obje
 _RECEIPT, _RECEIPTS, _TIDIED = (TypeAdapter[Any](each) for each in (given("Receipt"), some("Receipt"), given("Tidied")))
 
 
-# -- finding ----------------------------------------------------------------------------------------------------------------
-
-
 @router.get("/search", tags=["memory"], response_model=given("Hits"))
 def search(
     home: TheHome,
@@ -194,9 +183,6 @@ def search(
 def index(home: TheHome, wish: BaseModel) -> IndexReport:
     """Brings the index up to date, from nothing when asked to."""
     return home.index(**wish.model_dump())
-
-
-# -- looking back -----------------------------------------------------------------------------------------------------------
 
 
 @router.get("/history", tags=["past"], response_model=paged("Revision"))
@@ -292,9 +278,6 @@ def _page(found: Sequence[object], start: int, limit: int) -> dict[str, object]:
     return {"items": found[start : start + limit], "next": start + limit if len(found) > start + limit else None}
 
 
-# -- keeping it worth having ------------------------------------------------------------------------------------------------
-
-
 @router.get("/tidy", tags=["memory"], response_model=given("Suggestions"))
 def to_tidy(here: Here, afresh: bool = False, start: Start = 0, limit: Many = 200) -> object:
     """What could be tidied up: choices, lines said twice, old logs. On a large home a look is kept; `afresh` makes one."""
@@ -336,9 +319,6 @@ def snapshot(here: Here) -> Snapshot | Response:
     if made.fresh:
         here.bulletin.tell("snapshot", {"name": made.name, "size": made.size})
     return made
-
-
-# -- approving --------------------------------------------------------------------------------------------------------------
 
 
 @router.get("/pending", tags=["approving"], response_model=items("Proposal"))
@@ -437,9 +417,6 @@ def drop(here: Here, wish: bodies.Reviewing) -> None:
     here.bulletin.look_soon()
 
 
-# -- sessions ---------------------------------------------------------------------------------------------------------------
-
-
 @router.get("/sessions", tags=["sessions"], response_model=paged("SessionRow"))
 def sessions(here: Here, start: Start = 0, limit: Many = 50) -> object:
     """Sessions, the latest first."""
@@ -456,9 +433,6 @@ def session(here: Here, id: str, start: Start = 0, limit: Many = 100) -> object:
     more = start + limit if page.total > start + limit else None
     damaged = [f"line {each.line}: {each.why}" for each in page.damaged]
     return {"id": id, "turns": page.entries, "total": page.total, "damaged": damaged, "next": more}
-
-
-# -- the server itself ------------------------------------------------------------------------------------------------------
 
 
 @router.get("/health", tags=["home"], response_model=given("Health"))

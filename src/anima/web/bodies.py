@@ -27,14 +27,10 @@ Place = Annotated[str, Field(min_length=1, max_length=1_024, description="A path
 
 
 class Out(BaseModel):
-    """Something the API gives."""
-
     model_config = ConfigDict(from_attributes=True)
 
 
 class In(BaseModel):
-    """Something the API takes."""
-
     model_config = ConfigDict(extra="forbid")
 
 
@@ -66,7 +62,6 @@ _SHAPES: dict[str, Any] = {
 
 
 def given(name: str) -> Any:
-    """The shape of that name."""
     return _SHAPES[name]
 
 

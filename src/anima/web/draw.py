@@ -92,8 +92,6 @@ _COMPILED = _Compiled()
 
 
 class Drawing:
-    """The templates of one application."""
-
     def __init__(self, clock: Callable[[], datetime], pages: Sequence[Any], *, cookie: str, hosted: bool) -> None:
         self._pages = pages
         self._templates = Environment(
@@ -141,7 +139,6 @@ def moment(time: datetime) -> str:
 
 
 def ago(now: datetime, time: datetime) -> str:
-    """How long ago, or how long until, in words."""
     seconds = (now - time).total_seconds()
     span = abs(seconds)
     for size, name in ((86_400, "day"), (3_600, "hour"), (60, "minute")):
@@ -156,7 +153,6 @@ def count(number: int, noun: str) -> str:
 
 
 def entry_address(hit: Any) -> str:
-    """Where an entry of a session is shown."""
     return f"/sessions/{quote(hit.session_id, safe='')}?start={hit.entry - hit.entry % TURNS}#e{hit.entry}"
 
 
@@ -227,7 +223,6 @@ class ProseLine:
 
 
 def prose(text: str) -> Iterator[ProseLine]:
-    """The lines of a document, drawn."""
     fence, comment, at, front, in_table = "", False, 0, front_matter_end(text), False
     lines = lines_of(text)
     for n, raw in enumerate(lines, start=1):

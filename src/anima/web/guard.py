@@ -1,14 +1,10 @@
 """The guard before everything: whoever does not get past it reaches no route; and errors over HTTP, as problem details (RFC 9457).
 
-Promise: only loopback names are answered, or the one it is served under (another Host is 421: rebinding), no other
-origin's page gets in (403), a request without a credential gets 401 or the login page, an agent's token reaches its own
-routes and nothing else, and bodies and rates have limits. A browser's credential has two halves: the cookie, which
-browsers give to every port of this machine, and the key, which only pages of our own origin can read and send. The cookie
-alone gets an empty shell. Every answer carries the headers that keep a page to itself. Whose home a request reaches is
-said by its credential alone. A problem says what happened and what to do in the words of the error itself, by the one table
-in `errors`; it never holds a trace, and what is wrong with a request is said without repeating what was sent. Who is not
-known learns nothing. Under /v1 the same is said in the envelope that clients of OpenAI's chat format read.
-Not here: what a credential is (tokens), which homes there are (homes), what a route does (api, pages).
+Promise: only our own names are answered (another Host is 421: rebinding), no other origin's page gets in (403), nobody without a
+credential (401, or the login), an agent's token reaches its own routes alone, and bodies and rates have limits. A browser's
+credential has two halves: the cookie, which goes to every port of this machine and alone gets an empty shell, and the key, which
+only pages of our own origin can read and send. It alone says whose home is reached. A problem is told in the error's own words,
+without a trace and without what was sent. Not here: what a credential is (tokens), which homes there are (homes), routes.
 """
 
 from __future__ import annotations
@@ -98,8 +94,6 @@ class Rate:
 
 
 class Turned(Exception):
-    """Why a request goes no further."""
-
     def __init__(self, answer: Response) -> None:
         self.answer = answer
 
@@ -275,7 +269,6 @@ def _logged(scope: Scope, status: int, seconds: float) -> None:
 
 
 def who_of(scope: Scope) -> Pass:
-    """Whom the guard let in."""
     found: Pass = scope["state"]["who"]
     return found
 
@@ -377,7 +370,6 @@ class Problem(Response):
 
 
 def is_openai(path: str) -> bool:
-    """Whether an address is answered in OpenAI's chat format."""
     return path == "/v1" or path.startswith("/v1/")
 
 

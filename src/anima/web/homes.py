@@ -1,10 +1,9 @@
 """The homes that an application serves: the one of this machine, or those of a database, found by who asks.
 
-Promise: a credential says whose home a request is for, and nothing else of the request does. Of a database, homes are held
-open while they are used and some time after; a bounded number of them, and of bytes, the longest unused closed first and
-never one in which something goes on. Their configuration names no folder, no program and no address, since the machine is
-not their owner's. What goes wrong with the database is told to nobody but the log. Not here: what a credential may do (guard),
-what the database is asked (home.folders), what homes do while nobody asks (serve).
+Promise: a credential alone says whose home a request is for. Homes of a database are held open while they are used and some time
+after; a bounded number of them, and of bytes, the longest unused closed first and never one in which something goes on. Their
+configuration names no folder, program or address: the machine is not their owner's. What goes wrong with the database is told to
+the log alone. Not here: what a credential may do (guard), what the database is asked (home.folders), what homes do unasked (serve).
 """
 
 from __future__ import annotations
@@ -340,7 +339,6 @@ class ManyHomes:
         return held
 
     def is_used(self, place: tuple[int, str]) -> bool:
-        """Whether somebody asked for a home here lately."""
         held = self._held.get(place)
         return held is not None and time.monotonic() - held.used < 2 * IDLE
 
@@ -492,7 +490,6 @@ class ManyHomes:
             log.error("a home could not be closed: %s", error)
 
     def hush(self) -> None:
-        """Ends every stream."""
         for served in self._open():
             served.hush()
 

@@ -1,14 +1,10 @@
 """Serving: the application of one home, or of all of a database; a socket, the server on it, and a clean end; and what homes do
-while nobody asks, the one of this machine in rounds, those of a database when they are woken.
+while nobody asks, the one of this machine in rounds (CHORES), those of a database when they are woken.
 
-Promise: what begins with an application ends with it, in the opposite order; the home is not closed here, since whoever
-opened it closes it. Only 127.0.0.1 is bound, unless whoever serves many homes names another address; a signal ends open
-streams, lets answers that were begun finish, and returns. Before that a server of many tells its balancer that it goes, and
-goes on answering for a while. Each chore has a thread of its own, and one that fails is tried again later and stops nobody
-else; a new one is a row in CHORES. What homes of a database do by themselves is done once, whatever servers there are: the
-database hands a home to one server at a time, and what is done there has a lease with a number that only rises, so that a
-server which was given up writes nothing more; one home that fails stops no other. No address is logged. Not here: what a
-route answers (api, talk, pages).
+Promise: what begins with an application ends with it, in the opposite order, but the home, which whoever opened it closes. Only
+127.0.0.1 is bound, unless another address is named. A signal ends streams and lets answers finish; a server of many tells its
+balancer first, and answers on for a while. A chore or a home that fails is tried later and stops no other; of a database each is
+done once, under a lease whose number only rises. No address is logged. Not here: what a route answers (api, talk, pages).
 """
 
 from __future__ import annotations
@@ -292,7 +288,6 @@ def serve(home: Home, *, keyring: Keyring, ready: Callable[[str], None], port: i
 
 
 def fleet_app(fleet: Fleet, env: Mapping[str, str], how: Fleetwise, *, mcp: Mounted | None = None) -> FastAPI:
-    """The application of all homes of a database."""
     limits = RateLimits(logins_a_minute=10**9)  # a key cannot be guessed; how many are looked for is bounded (homes)
     homes = ManyHomes(fleet, env, how, limits=limits, left=mcp.left if mcp else lambda home: None, chats=Chats)
     waking = Waking(homes, fleet)
@@ -333,8 +328,6 @@ class Chore:
 
 
 class Rounds:
-    """The threads of a server's chores."""
-
     def __init__(self, home: Home, bulletin: Bulletin, chores: Sequence[Chore]) -> None:
         self._home, self._bulletin, self._chores = home, bulletin, chores
         self._stop = threading.Event()
@@ -377,7 +370,6 @@ def _flush(home: Home, bulletin: Bulletin, stop: threading.Event) -> None:
 
 
 def _dream(home: Home, bulletin: Bulletin, stop: threading.Event) -> None:
-    """A night whose hour has come."""
     swept = home.dream_if_due()
     if swept is not None and swept.status == "dreamed":
         bulletin.tell("dream", {"change": swept.change, "kept": len(swept.plan.promotions) if swept.plan else 0})

@@ -1,12 +1,9 @@
 """What a request needs: the home that is served, its credentials, its news while they happen, and the conversations of its agents.
 
-Promise: an agent's conversation outlives its requests, so that what it read taints what it writes later. A look at memory
-is made once, however many ask, and kept until documents change; where it takes long it is not made again by itself, but
-what it found is shown only as far as it still stands. An act names suggestions by the digest of what they would do, is one
-change, and does nothing when one of them no longer stands. Agents' calls have a few threads of their own, so that the owner
-never waits behind them. Whatever process writes, its change is told once it stands, at the latest half a second later; a
-listener that was away asks from where it stopped and misses no change; one that is too slow is told to look again rather
-than kept in memory. Lives as long as the application. Not here: routes; one conversation (agent).
+Promise: an agent's conversation outlives its requests, so that what it read taints what it writes later; its calls have threads
+of their own, so that the owner never waits behind them. A look at memory is kept until documents change, or where it takes
+long shown as far as it still stands. Whatever process writes, its change is told at the latest half a second after it stands;
+a listener that was away misses none, one that is too slow is told to look again. Not here: routes; one conversation (agent).
 """
 
 from __future__ import annotations
@@ -149,7 +146,6 @@ class Served:
     # -- what was shown -------------------------------------------------------------------------------------------------
 
     def shown(self, who: Pass, proposal: Proposal) -> None:
-        """Notes that all of a proposal was drawn for somebody."""
         self.keyring.note_shown(who.id, _face(proposal))
 
     def seen(self, who: Pass, id: str, content: str) -> Proposal:
@@ -175,7 +171,6 @@ class Served:
     # -- conversations of agents ----------------------------------------------------------------------------------------
 
     async def aside(self, work: Callable[[], T]) -> T:
-        """Does an agent's work in a thread that is kept for agents."""
         return await to_thread.run_sync(work, limiter=self._agents)
 
     def scope_of(self, who: Pass) -> Scope:
@@ -231,7 +226,6 @@ class Served:
         self.chats.hush()
 
     def close(self) -> None:
-        """Ends every conversation."""
         self.chats.close()
         with self._mutex:
             ended, self._open = list(self._open.values()), OrderedDict()

@@ -1,10 +1,9 @@
 """Conversations over HTTP: the owner's own, an agent's, and both in OpenAI's chat format (`/v1`) for programs that speak it.
 
-Promise: a turn is asked for by one request and told by another, as server-sent events that can be taken up where they broke
-off, by any number of listeners. An agent's token fixes scope and sender, and nothing in a request widens them: `user` and
-headers only keep conversations apart. Under /v1 one request is one turn: the last message of the user's is what is said,
-whatever else a client sends is text from outside, unless it is what was said here; a client that leaves a stream stops it,
-and what was said is kept. Not here: how a turn runs (chats), cards (api), the envelope of errors (guard).
+Promise: a turn is asked for by one request and told by another, as events that can be taken up where they broke off. An agent's
+token fixes scope and sender, and nothing in a request widens them. Under /v1 one request is one turn: the last message of the
+user's is what is said, whatever else is sent is text from outside, unless it was said here; a client that leaves a stream stops
+it, and what was said is kept. Not here: how a turn runs (chats), cards (api), the envelope of errors (guard).
 """
 
 from __future__ import annotations
@@ -176,8 +175,6 @@ def taint(here: Here, me: Me, wish: bodies.Tainting) -> object:
 
 
 class ContentPart(BaseModel):
-    """A piece of a message."""
-
     type: Short
     text: str = ""
 
@@ -231,7 +228,6 @@ async def complete(
     x_openwebui_chat_id: Named = "",
     x_openwebui_user_id: Named = "",
 ) -> Response:
-    """One turn."""
     if asked.model not in ("", "anima", here.home.agent):
         return of_openai(404, f"there is no model {printable(asked.model, 80)!r} here; ask for {here.home.agent}")
     said, first = asked.turn()
@@ -246,8 +242,6 @@ async def complete(
 
 
 class _Answer:
-    """A turn as it is told to a client."""
-
     def __init__(self, here: Served, chat: LiveChat, turn: int, after: int, asked: Completion) -> None:
         self._here, self._chat, self._turn, self._after, self._asked = here, chat, turn, after, asked
         self._base = {

@@ -22,8 +22,6 @@ requests = logging.getLogger("anima.requests")
 
 
 class JsonLines(logging.Formatter):
-    """A record as one line."""
-
     def format(self, record: logging.LogRecord) -> str:
         about: dict[str, Any] = {"time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")}
         is_ours = record.name.startswith("anima")  # others write what they were given into their messages
@@ -88,7 +86,6 @@ def export(env: Mapping[str, str], *, held: Callable[[], tuple[int, int]]) -> Ca
 
 
 def follow(provider: Any) -> None:
-    """From now on spans go to this provider."""
     _tracers[:] = [provider.get_tracer("anima")]
 
 

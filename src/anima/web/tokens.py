@@ -133,7 +133,6 @@ class Keyring:
         return found[0] if found is not None and self._is_current(found[0]) else None
 
     def all(self) -> tuple[Pass, ...]:
-        """Every pass that works, the oldest first."""
         held = (found for found, _ in self._held().passes.values())
         return tuple(sorted(filter(self._is_current, held), key=lambda one: (one.made, one.id)))
 

@@ -73,13 +73,11 @@ MOVED = {"/self": "/agent", "/health": "/settings/health"}  # where pages stood 
 
 @cache
 def all_pages() -> tuple[WebPage, ...]:
-    """Every page, in the order of the navigation."""
     modules = [import_module(f"{__name__}.{module.name}") for module in pkgutil.iter_modules(__path__)]
     return tuple(sorted((page for module in modules for page in module.PAGES), key=lambda page: page.order))
 
 
 def router() -> APIRouter:
-    """The routes of every page, and those of the entrance."""
     made = APIRouter(include_in_schema=False)
     made.include_router(_entrance)
     for page in all_pages():
@@ -118,7 +116,6 @@ MOST_CHARS = 4_000
 
 
 def asked_text(request: Request, name: str, *, most: int = MOST_CHARS) -> str:
-    """A text, without blanks at its ends."""
     found = request.query_params.get(name, "").strip()
     if len(found) > most:
         raise BadArguments(f"{name} has at most {most:,} characters, and this has {len(found):,}", hint="shorten it")
@@ -126,7 +123,6 @@ def asked_text(request: Request, name: str, *, most: int = MOST_CHARS) -> str:
 
 
 def asked_number(request: Request, name: str, *, default: int, least: int, most: int) -> int:
-    """A whole number between two others."""
     raw = request.query_params.get(name, "").strip()
     if not raw:
         return default

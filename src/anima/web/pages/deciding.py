@@ -1,11 +1,9 @@
 """What asks for the owner: the inbox, what memory could do without, each a list with its detail; and a conversation with the
 agent, with its cards below it.
 
-Promise: nothing of a proposal is rendered or run; a yes is bound to the content that was shown, and to all of it: a row of
-the list shows all only of a change of one line in which the scan saw nothing, the detail shows the rest, and a long diff
-has a page of its own; what is decided only by itself is in no batch. Looking changes nothing: the page of tidying is there
-at once, and the look at memory comes after it. All text of the home is shown inert; what was said is drawn by the script, as
-text and nothing else. Not here: the acts and turns (the API), finding what to tidy (the home).
+Promise: nothing of a proposal is rendered or run; a yes is bound to what was shown, and to all of it: a row shows all only of a
+change of one line in which the scan saw nothing, and what is decided only by itself is in no batch. Looking changes nothing. All
+text of the home is shown inert; what was said is drawn by the script, as text. Not here: the acts and turns (the API).
 """
 
 from __future__ import annotations

@@ -26,7 +26,7 @@ from anima.errors import BadArguments, HomeError, NoSuchDocument, NoSuchRevision
 from anima.model import digest_of, fold
 from anima.web.draw import marks, prose, source
 from anima.web.pages import PageView, WebPage, asked_number
-from anima.web.pages.today import told_of
+from anima.web.pages.agent import told_of
 from anima.web.served import Served
 
 MANY_LINES = 2_000  # of a document on one page
@@ -56,8 +56,6 @@ _KINDS = {
 
 @dataclass(slots=True, kw_only=True)
 class Node:
-    """A folder or a document of the tree, as a page draws it."""
-
     name: str
     path: str
     kind: str = ""
@@ -100,7 +98,6 @@ def _address(path: str) -> str:
 
 
 def _crumbs(path: str) -> list[tuple[str, str]]:
-    """The folders above a path, each with its name."""
     parts = path.split("/")[:-1] if path else []
     return [("/".join(parts[: n + 1]), part) for n, part in enumerate(parts)]
 
@@ -162,7 +159,6 @@ def _folder(path: str, name: str, children: list[Node], *, is_open: bool) -> Nod
 
 
 def _kind_of(here: Served, path: DocPath) -> str:
-    """What a document is, in a word or two."""
     role = here.home.layout.row_of(path).role
     if role == "daily" and here.home.layout.date_of(path) is None:
         return "note"
