@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 from urllib.parse import quote
 
 from jinja2 import BytecodeCache, Environment, PackageLoader, StrictUndefined
@@ -23,10 +23,12 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse
 
 from anima import Source, __version__, front_matter_end, highlight, lines_of, time_of
-from anima.model import UNTRUSTED, Actor, Scope
+from anima.model import UNTRUSTED, Actor
+from anima.text import read_table
 
 MOST_LINES = 2_000  # of a diff
 TURNS = 50  # of a session on one page
+SCOPES = read_table("web", "scopes")  # as pages call them
 LONGEST = 4_000  # characters; a longer line is shown without emphasis
 WORDS = {
     Actor.OWNER: "you",
@@ -54,24 +56,6 @@ _EMPHASIS = {  # the tag, and how many signs are taken off at both ends
     "em": (Markup("<i>{}</i>"), 1),
     "note": (Markup('<span class="aside">{}</span>'), 0),
 }
-
-
-class Listening(NamedTuple):
-    """A scope as pages call it: its name, who that is, and the words of a choice."""
-
-    scope: Scope
-    name: str
-    who: str
-    choice: str
-
-
-SCOPES = (
-    Listening(Scope.MAIN, "You", "you, alone", "you, alone"),
-    Listening(Scope.GROUP, "Group", "anybody else in the room", "a group"),
-    Listening(Scope.SUBAGENT, "Sub-agent", "a helper the agent starts", "a sub-agent"),
-    Listening(Scope.CRON, "Cron", "a task that runs by the clock", "a scheduled task"),
-    Listening(Scope.HEARTBEAT, "Heartbeat", "the agent alone, looking around", "the heartbeat"),
-)
 
 
 class _Compiled(BytecodeCache):

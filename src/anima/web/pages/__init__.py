@@ -1,21 +1,18 @@
 """Pages, the way in, and how to add a page: a function in a module here and a template of the page's name.
 
     # web/pages/dreams.py
-    def show(here: Served, request: Request) -> dict[str, Any]:      # runs in a thread; gives the template its names
-        return {"title": "Dreams", "diary": here.home.read("DREAMS.md")}
+    def show(here: Served, request: Request) -> dict[str, Any]:  # runs in a thread; names for the template, beside `here` and `home`
+        return {"diary": here.home.read("DREAMS.md")}
 
     PAGES = (WebPage("dreams", "Dreams", 60, "d", (PageView(show=show),)),)
 
-`templates/dreams.html` begins with `{% extends "layout.html" %}` and fills the blocks `main` and, when it has one,
-`panel` (the third column, a sheet on a phone). A page at /dreams then stands in the rail, or with `under="agent"` among
-the tabs of that page; no other file is touched. More views: `PageView(path="/{night}", template="night.html", show=…)` is
-/dreams/{night}; `request.path_params` has the night. A list with detail: rows `a.entry[data-id]` in an element with
-`data-list`, and `#detail` in the panel; each row's address gives its detail as `?part=detail`.
-
-Live parts: an element with `id`, `data-live="/dreams?part=list"` and `data-on="change decided"` is fetched again when
-such an event comes; the answer is the template's block of that name, and its children are matched by `id`. A child that
-is being edited (`data-busy`) is left alone. Writes go to /api/v1 by `anima.send(method, path, body)` of the script.
-Show text of documents with the filter `inert`, and diffs with `diff(text)`.
+`templates/dreams.html` extends `layout.html` and fills the blocks `main` and, when it has one, `panel` (the third column, a
+sheet on a phone). /dreams then stands in the rail, or with `under="agent"` among the tabs of that page; no other file is
+touched. `PageView(path="/{night}", template="night.html", show=…)` is a view more. A list with detail: rows `a.entry[data-id]`
+in an element with `data-list`, and `#detail` in the panel; a row's address gives its detail as `?part=detail`. Live parts: an
+element with `id`, `data-live="/dreams?part=list"` and `data-on="change decided"` is fetched again when such an event comes, as
+the template's block of that name, children matched by `id`, but one that is being edited (`data-busy`). Writes go to /api/v1 by
+`anima.send(method, path, body)` of the script. Text of documents is shown by the filter `inert`, diffs by `diff(text)`.
 
 Promise: views run behind the guard, for the owner alone. Not here: the guard, the API.
 """
@@ -99,10 +96,11 @@ def _moved(new: str) -> Callable[[Request], Response]:
 
 def _drawn(page: WebPage, view: PageView) -> Callable[[Request], Response]:
     def draw(request: Request) -> Response:  # no coroutine, so it runs in a thread
-        shown = view.show(request.state.served, request)
+        here: Served = request.state.served
+        shown = view.show(here, request)
         if isinstance(shown, Response):
             return shown
-        given = {"current": page.name, "title": page.title, **shown}
+        given = {"current": page.name, "title": page.title, "here": here, "home": here.home, **shown}
         found: HTMLResponse = request.app.state.drawing.page(request, view.template or f"{page.name}.html", given)
         return found
 

@@ -174,7 +174,7 @@ def dreams(here: Served, request: Request) -> dict[str, Any]:
     given: dict[str, Any] = {"older": asked_number(request, "older", default=0, least=0, most=1_000_000)}
     if part != "drawn":
         given |= {**_when(here), **_tonight(here), "kept": home.dreams.kept()[::-1][:KEPT], "back": "", "unread": ""}
-        given |= {"curated": home.layout.curated, "diary": home.dreams.diary_path.text, "many_nights": NIGHTS}
+        given["many_nights"] = NIGHTS
         with suppress(NoSuchRevision):  # no night can be taken back
             given["back"] = home.past.last_sweep()
         try:
@@ -182,7 +182,7 @@ def dreams(here: Served, request: Request) -> dict[str, Any]:
         except HomeError as error:
             given |= {"nights": [], "unread": str(error)}
     if part != "night":
-        given |= {"days": home.upkeep.numbers().days, "budget": home.dreams.budget}
+        given["days"] = home.upkeep.numbers().days
     return given
 
 
@@ -242,20 +242,13 @@ def agent(here: Served, request: Request) -> dict[str, Any]:
     home = here.home
     prompts = [home.prompt(scope=scope) for scope in Scope]
     return {
-        "identity": home.identity.resolved(),
-        "avatar": home.identity.avatar(),
         "picture": request.scope["state"]["ticket"]("/agent/picture"),
         "place": _place(here, "identity"),
         "souls": _souls(here),
-        "rule": home.config.persona,
-        "other_is_there": home.exists(home.config.persona.file),
-        "now": here.home.site.now(),
-        "worn_now": home.identity.persona(roll=False).file,
         "worn": [
             (file, list(rows))
             for file, rows in groupby(home.identity.worn(_WORN), key=lambda worn: worn.file or "none")
         ],
-        "peers": home.identity.peers(),
         "guide": _place(here, "agents"),
         "listeners": [(told, Counter(line.status for line in told.manifest)) for told in prompts],
     }
@@ -288,16 +281,12 @@ def picture(here: Served, request: Request) -> Response:
 def sees(here: Served, request: Request) -> dict[str, Any]:
     scope = Scope.parse(request.path_params["scope"])
     sender = asked_text(request, "sender", most=200)
-    listening = next(each for each in SCOPES if each.scope is scope)
     return {
         "current": "agent/main",
-        "title": f"Told to {listening.choice}",
-        "listening": listening,
+        "title": f"Told to {SCOPES[scope]['choice']}",
         "scope": scope,
         "sender": sender,
         "prompt": here.home.prompt(scope=scope, sender=sender or None),
-        "exists": here.home.exists,
-        "owners": here.home.config.owner,
         "asked": request.query_params.get("text") == "yes",
     }
 
@@ -312,7 +301,7 @@ VIEWS = (PageView(show=agent), PageView(path="/picture", show=picture), SEES)
 def settings(here: Served, request: Request) -> dict[str, Any]:
     home = here.home
     rows = {key: {"value": value, "source": source} for key, value, source in home.settings()}
-    given: dict[str, Any] = {"rows": rows, "rules": home.config.gate.rule, "wrong": ""}
+    given: dict[str, Any] = {"rows": rows, "wrong": ""}
     given |= {"models": (), "schedule": state_of(home.site.store), "zone": str(home.site.zone() or "the system’s")}
     given |= connecting(here) | {"tokens": here.keyring.all(), "seen": here.keyring.seen}
     try:
@@ -328,7 +317,6 @@ def health(here: Served, request: Request) -> dict[str, Any]:
     except HomeError as error:
         fault = str(error)
     given: dict[str, Any] = {"remarks": here.remarks(), "ledger": ledger, "fault": fault}
-    given |= {"root": here.home.name, "dialect": here.home.dialect}
     # Snapshots by name alone: an archive holds the home's key, so none is given out here.
     given |= {"snapshots": [], "wrong": "", "next": None, "place": "", "many": MOST_SNAPSHOTS}
     if here.hosted:

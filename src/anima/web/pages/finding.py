@@ -103,9 +103,8 @@ def sessions(here: Served, request: Request) -> dict[str, Any]:
         "start": asked_number(request, "start", default=0, least=0, most=1_000_000),
     }
     state_of = partial(_state, here.home.clock())
-    talks, measures = here.home.sessions, here.home.upkeep.numbers
-    given = {"wish": wish, "kept": talks.kept, "hits": None, "measures": measures, "state_of": state_of}
-    given["usual"] = here.page_of("soul")
+    talks = here.home.sessions
+    given = {"wish": wish, "kept": talks.kept, "hits": None, "state_of": state_of}
     if not talks.kept:
         return given
     if wish["q"]:
@@ -134,7 +133,6 @@ def replay(here: Served, request: Request) -> dict[str, Any]:
     return {
         "title": printable(row.summary, 80) or "A session",
         "row": row,
-        "usual": here.page_of("soul"),
         "state": _state(here.home.clock(), row),
         "page": page,
         "start": start,

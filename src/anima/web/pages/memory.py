@@ -88,8 +88,6 @@ def show(here: Served, request: Request) -> dict[str, Any] | Response:
         "lately": list(told_of(here, here.home.past.log(limit=_CHANGES))),
         "undo": _undo(here, asked.get("undo")),
         "headings": headings,
-        "curated": home.layout.curated,
-        "today": home.layout.daily_path(home.site.today()).text,
     }
 
 
