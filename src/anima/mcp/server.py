@@ -102,8 +102,6 @@ class _Desk:
 
         return await self._visits.run(visited)
 
-    # -- tools ----------------------------------------------------------------------------------------------------------
-
     async def list_tools(self, ctx: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         rows = self._who(ctx).home.sessions.tools(self._who(ctx).scope)
         return types.ListToolsResult(tools=[types.Tool.model_validate(row.described("mcp")) for row in rows])
@@ -168,8 +166,6 @@ class _Desk:
         proposal, deed = str(answer["proposal"]), partial(decide, self._who(ctx).home, answer, content, decided)
         return answered(await self._with_visit(ctx, lambda visit: visit.decided(wish, proposal, deed)))
 
-    # -- documents ------------------------------------------------------------------------------------------------------
-
     async def list_resources(
         self, ctx: Context, params: types.PaginatedRequestParams | None
     ) -> types.ListResourcesResult:
@@ -204,8 +200,6 @@ class _Desk:
             found = [entry.path for entry in entries if entry.path.casefold().startswith(typed)]
         completion = types.Completion(values=found[:100], total=len(found), has_more=len(found) > 100)
         return types.CompleteResult(completion=completion)
-
-    # -- prompts --------------------------------------------------------------------------------------------------------
 
     async def list_prompts(self, ctx: Context, params: types.PaginatedRequestParams | None) -> types.ListPromptsResult:
         return types.ListPromptsResult(prompts=prompts_of(self._who(ctx).scope))

@@ -148,9 +148,6 @@ def inert(text: str) -> Markup:
     return Markup("").join(escape(c) if c in "\n\t" or c.isprintable() else odd.format(ord(c)) for c in text)
 
 
-# -- differences --------------------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiffLine:
     """One line of a diff as a page shows it: a kind, a sign, and the numbers on both sides."""
@@ -284,9 +281,6 @@ def _emphasised(text: str) -> Markup:
         parts += [inert(text[at : found.start()]), drawn]
         at = found.end()
     return Markup("").join([*parts, inert(text[at:])])
-
-
-# -- who wrote a line ---------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

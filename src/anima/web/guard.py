@@ -101,6 +101,8 @@ class Turned(Exception):
 class Homes(Protocol):
     """The homes behind a guard, and who may come to them."""
 
+    limits: RateLimits
+    url: str  # where people reach them, if that is not this machine
     cookie: str  # the name of the page's: browsers share cookies between ports, so each server has its own
     tickets: Tickets
 
@@ -117,20 +119,12 @@ class Homes(Protocol):
 
 class Guard:
     """Stands before an application. `mcp`, where there is one, answers everything under /mcp; `shell` is the page with
-    nothing in it that a cookie gets; `url` is where people reach it, if that is not this machine."""
+    nothing in it that a cookie gets."""
 
-    def __init__(
-        self,
-        app: ASGIApp,
-        *,
-        homes: Homes,
-        limits: RateLimits,
-        shell: Response,
-        mcp: ASGIApp | None = None,
-        url: str = "",
-    ) -> None:
+    def __init__(self, app: ASGIApp, *, homes: Homes, shell: Response, mcp: ASGIApp | None) -> None:
+        limits = homes.limits
         self._app, self._homes, self._limits, self._mcp, self._shell = app, homes, limits, mcp, shell
-        self._origin, self._name = url.lower(), urlsplit(url).netloc.lower()
+        self._origin, self._name = homes.url.lower(), urlsplit(homes.url).netloc.lower()
         self._owners = Rate(limits.owner_rate, max(1, 2 * limits.owner_rate))
         self._agents = Rate(limits.agent_rate, max(1, 2 * limits.agent_rate))
         self._bytes = Rate(limits.agent_bytes, max(limits.agent_body, 2 * limits.agent_bytes))

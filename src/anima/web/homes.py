@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from anima.home.folders import Fleet
 
 log = logging.getLogger("anima.web")
+MakeChats = Callable[[Home], LiveChats]
 IDLE = 600.0  # seconds after which a home that nobody asks for is closed
 TICK = 1.0  # seconds between two looks at every home that somebody listens to
 PAUSE = 0.1  # seconds between two looks at all, and between two messages to other servers
@@ -77,12 +78,12 @@ class Fleetwise:
 class OneHome:
     """The home of this machine, whoever asks."""
 
-    is_secure = False
+    url, is_secure = "", False
     not_this = ("Not this code. It was used, or is older than ten minutes.", "anima token link makes a new one")
 
     def __init__(self, served: Served) -> None:
-        self.served, self.cookie = served, served.keyring.cookie
-        self.tickets, self.hush = Tickets(now=time.monotonic), served.hush
+        self.served, self.limits, self.hush, self.clock = served, served.limits, served.hush, served.home.clock
+        self.cookie, self.tickets = served.keyring.cookie, Tickets(now=time.monotonic)
 
     async def find(self, secret: str) -> Pass | None:
         return self._own(self.served.keyring.find(secret))
@@ -102,9 +103,6 @@ class OneHome:
     @asynccontextmanager
     async def held(self, who: Pass) -> AsyncIterator[Served]:
         yield self.served
-
-
-# -- many ------------------------------------------------------------------------------------------------------------------
 
 
 class Whose(NamedTuple):
@@ -225,18 +223,12 @@ class ManyHomes:
     not_this = ("This key opens nothing here.", "it is the owner's token; whoever runs the servers makes a new one")
 
     def __init__(
-        self,
-        fleet: Fleet,
-        env: Mapping[str, str],
-        how: Fleetwise,
-        *,
-        limits: RateLimits,
-        left: Callable[[Home], None],
-        chats: Callable[[Home], LiveChats],
+        self, fleet: Fleet, env: Mapping[str, str], how: Fleetwise, *, left: Callable[[Home], None], chats: MakeChats
     ) -> None:
         """`left` is told of each home before it is closed; `chats` makes the conversations of one that is opened."""
-        self._fleet, self._env, self._how, self._limits = fleet, {**env, HOSTED: "1"}, how, limits
-        self._left, self._chats = left, chats
+        self._fleet, self._env, self._how, self._left, self._chats = fleet, {**env, HOSTED: "1"}, how, left, chats
+        self.limits = RateLimits(logins_a_minute=10**9)  # a key cannot be guessed; how many are looked for is bounded
+        self.url, self.clock = how.url, now
         self._held: OrderedDict[tuple[int, str], _Held] = OrderedDict()
         self._stale = list[_Held]()  # no longer what they were, and still used by somebody
         self._mutex, self._ended, self._wake = threading.Lock(), threading.Event(), threading.Event()
@@ -250,8 +242,6 @@ class ManyHomes:
         self.cookie = "__Host-anima" if self.is_secure else "anima-homes"
         self._seal = fleet.seal(env)
         self.tickets = Tickets(now=time.time, seal=self._seal)
-
-    # -- who asks -------------------------------------------------------------------------------------------------------
 
     async def find(self, secret: str) -> Pass | None:
         if not is_secret(secret):
@@ -306,8 +296,6 @@ class ManyHomes:
             return found and not self.is_draining
         return False
 
-    # -- homes ----------------------------------------------------------------------------------------------------------
-
     @asynccontextmanager
     async def held(self, who: Pass) -> AsyncIterator[Served]:
         assert isinstance(who, TenantPass)
@@ -359,13 +347,9 @@ class ManyHomes:
                 changed = partial(self._changed, self._mark(who.place))
                 bulletin = Bulletin(home, wake=changed)
                 home.past.tell(lambda paths: changed())
+                chats = self._chats(home)
                 held.served = Served(
-                    home,
-                    keyring=keyring,
-                    limits=self._limits,
-                    bulletin=bulletin,
-                    chats=self._chats(home),
-                    hosted=True,
+                    home, keyring=keyring, limits=self.limits, bulletin=bulletin, chats=chats, hosted=True
                 )
             return held.served
 
@@ -391,8 +375,6 @@ class ManyHomes:
                 self._stale += [self._held.pop(at) for at in stale]
             served.hush()
         return _away(error) if isinstance(error, Damaged) else error
-
-    # -- beside ---------------------------------------------------------------------------------------------------------
 
     def start(self) -> None:
         for thread in self._threads:

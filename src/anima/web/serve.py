@@ -17,7 +17,6 @@ import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
-from datetime import datetime
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Protocol
@@ -36,7 +35,7 @@ from anima import __version__
 from anima.agent.chats import Chats
 from anima.agent.schedule import state_of
 from anima.errors import BadArguments, HomeError
-from anima.home import Home, now
+from anima.home import Home
 from anima.web import api, bodies, pages, talk
 from anima.web.draw import Drawing
 from anima.web.guard import MEDIA, Guard, Problem, RateLimits, Turned, is_openai, nothing_there, of_error, of_request
@@ -87,23 +86,15 @@ def create_app(
     while it is up; `chats`, which may be brought along, end with it."""
     keyring, limits = keyring or Keyring(home.credentials, clock=home.clock), limits or RateLimits()
     chats, bulletin = chats or Chats(home), Bulletin(home)
-    served = Served(home, keyring=keyring, limits=limits, bulletin=bulletin, chats=chats)
+    served = Served(home, keyring=keyring, limits=limits, bulletin=bulletin, chats=chats, hosted=False)
     rounds = Rounds(home, bulletin, chores)
     beside = [(lambda: None, served.close), (bulletin.start, bulletin.stop), (rounds.start, rounds.stop)]
-    app = app_of(OneHome(served), limits=limits, clock=home.clock, beside=beside, mcp=mcp)
+    app = app_of(OneHome(served), beside, mcp)
     app.state.served = served
     return app
 
 
-def app_of(
-    homes: OneHome | ManyHomes,
-    *,
-    limits: RateLimits,
-    clock: Callable[[], datetime],
-    beside: Sequence[Beside],
-    mcp: Mounted | None,
-    url: str = "",
-) -> FastAPI:
+def app_of(homes: OneHome | ManyHomes, beside: Sequence[Beside], mcp: Mounted | None) -> FastAPI:
     """The web face of homes. `beside` begins with it, in this order, and ends with it."""
 
     @asynccontextmanager
@@ -127,7 +118,7 @@ def app_of(
         telemetry=_TOLD,
         lifespan=life,
     )
-    drawing = Drawing(clock, pages.all_pages(), cookie=homes.cookie, hosted=isinstance(homes, ManyHomes))
+    drawing = Drawing(homes.clock, pages.all_pages(), cookie=homes.cookie, hosted=isinstance(homes, ManyHomes))
     app.state.homes, app.state.drawing = homes, drawing
     for router in (api.router, talk.owners, talk.agents, talk.openai, pages.router()):
         app.include_router(router)
@@ -136,11 +127,8 @@ def app_of(
         app.add_exception_handler(kind, _failed)
     plain = app.openapi
     app.openapi = lambda: app.openapi_schema or _described(plain())  # type: ignore[method-assign]
-    app.add_middleware(Guard, homes=homes, limits=limits, shell=drawing.shell(), mcp=mcp, url=url)
+    app.add_middleware(Guard, homes=homes, shell=drawing.shell(), mcp=mcp)
     return app
-
-
-# -- errors -----------------------------------------------------------------------------------------------------------------
 
 
 async def _failed(request: Request, error: Exception) -> Response:
@@ -166,9 +154,6 @@ async def _failed(request: Request, error: Exception) -> Response:
     drawing: Drawing = request.app.state.drawing
     context = {"title": "Not here", "said": said, "hint": hint}
     return drawing.page(request, "error.html", context, status=answer.status_code)
-
-
-# -- OpenAPI ----------------------------------------------------------------------------------------------------------------
 
 
 def _described(schema: dict[str, Any]) -> dict[str, Any]:
@@ -288,11 +273,10 @@ def serve(home: Home, *, keyring: Keyring, ready: Callable[[str], None], port: i
 
 
 def fleet_app(fleet: Fleet, env: Mapping[str, str], how: Fleetwise, *, mcp: Mounted | None = None) -> FastAPI:
-    limits = RateLimits(logins_a_minute=10**9)  # a key cannot be guessed; how many are looked for is bounded (homes)
-    homes = ManyHomes(fleet, env, how, limits=limits, left=mcp.left if mcp else lambda home: None, chats=Chats)
+    homes = ManyHomes(fleet, env, how, left=mcp.left if mcp else lambda home: None, chats=Chats)
     waking = Waking(homes, fleet)
     beside = [(homes.start, homes.stop), (waking.start, waking.stop), (lambda: None, export(env, held=homes.count))]
-    return app_of(homes, limits=limits, clock=now, beside=beside, mcp=mcp, url=how.url)
+    return app_of(homes, beside, mcp)
 
 
 def serve_fleet(

@@ -82,14 +82,7 @@ class Served:
     """One home as the web face holds it. Safe to share by threads."""
 
     def __init__(
-        self,
-        home: Home,
-        *,
-        keyring: Keyring,
-        limits: RateLimits,
-        bulletin: Bulletin,
-        chats: LiveChats,
-        hosted: bool = False,
+        self, home: Home, *, keyring: Keyring, limits: RateLimits, bulletin: Bulletin, chats: LiveChats, hosted: bool
     ) -> None:
         """`hosted`: the machine is not the home's owner's, so nothing of it is theirs to see or to set."""
         self.home, self.hosted = home, hosted
@@ -143,8 +136,6 @@ class Served:
         except HomeError:
             return 0, 0
 
-    # -- what was shown -------------------------------------------------------------------------------------------------
-
     def shown(self, who: Pass, proposal: Proposal) -> None:
         self.keyring.note_shown(who.id, _face(proposal))
 
@@ -167,8 +158,6 @@ class Served:
         for one in proposals:
             if one.call and one.session:
                 self.chats.soon(self.chats.go_on(one.session))
-
-    # -- conversations of agents ----------------------------------------------------------------------------------------
 
     async def aside(self, work: Callable[[], T]) -> T:
         return await to_thread.run_sync(work, limiter=self._agents)
@@ -254,9 +243,6 @@ def _stamp(home: Home) -> str:
     for entry in home.list_all():
         made.update(f"{entry.path}\0{entry.size}\0{entry.time.timestamp()}\n".encode("utf-8", "surrogatepass"))
     return made.hexdigest()
-
-
-# -- tidying ----------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -400,9 +386,6 @@ TheHome = Annotated[Home, Depends(_home)]
 Me = Annotated[Pass, Depends(_me)]
 
 
-# -- news -------------------------------------------------------------------------------------------------------------------
-
-
 class Bulletin:
     """Looks at one home's ledger and proposals and tells who listens. Lives from `start` to `stop`; or, where somebody else
     looks for many homes (`look`), who knows of every write and is asked to by `wake`, from the first listener on."""
@@ -448,8 +431,6 @@ class Bulletin:
         """Something that no ledger knows of, such as files that were indexed."""
         self._feed.tell("told", event=Event(kind=kind, n=self._last, data=data))
 
-    # -- looking --------------------------------------------------------------------------------------------------------
-
     def _run(self) -> None:
         while not self._ended.is_set():
             self._wake.wait(EVERY)
@@ -480,8 +461,6 @@ class Bulletin:
         self._waiting = waiting
         for event in found if tell else ():
             self._feed.tell("told", event=event)
-
-    # -- listening ------------------------------------------------------------------------------------------------------
 
     async def stream(self, *, after: int | None, still: Callable[[], bool]) -> AsyncIterator[bytes]:
         """Server-sent events until the client goes, the server stops, or `still` says no."""

@@ -86,8 +86,6 @@ class Keyring:
         """The name of the page's cookie: browsers share cookies between ports, so each home has its own."""
         return f"anima-{self.folder.name[:8]}"
 
-    # -- serving --------------------------------------------------------------------------------------------------------
-
     @contextmanager
     def serving(self, url: str) -> Iterator[None]:
         """Whoever asks `served_at` inside is told this address. It ends with the process, however that ends."""
@@ -115,8 +113,6 @@ class Keyring:
         finally:
             os.close(file)
 
-    # -- asking ---------------------------------------------------------------------------------------------------------
-
     def find(self, secret: str) -> Pass | None:
         """Whose secret this is; None when it is nobody's, lapsed or revoked."""
         shape = _SHAPE.fullmatch(secret)
@@ -139,8 +135,6 @@ class Keyring:
     def _is_current(self, one: Pass) -> bool:
         return one.expires is None or one.expires > self._clock()
 
-    # -- what was shown -------------------------------------------------------------------------------------------------
-
     def note_shown(self, id: str, face: str) -> None:
         """What has this face was drawn, all of it, for whoever has this pass."""
         self._shown[id, face] = None
@@ -149,8 +143,6 @@ class Keyring:
 
     def was_shown(self, id: str, face: str) -> bool:
         return (id, face) in self._shown
-
-    # -- making ---------------------------------------------------------------------------------------------------------
 
     def owner_token(self) -> str:
         """The owner's own token, from its file; made, with the file, when there is none that works."""
@@ -215,8 +207,6 @@ class Keyring:
                 return None
         _, secret = self.make("page", name="a browser", scope=None, lifetime=PAGE_LIFETIME)
         return halved(secret)
-
-    # -- the file -------------------------------------------------------------------------------------------------------
 
     def _held(self) -> _Held:
         """What the file says, read again only when it changed."""

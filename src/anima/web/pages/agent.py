@@ -114,9 +114,6 @@ def _schedule(here: Served) -> dict[str, Any]:
     return {"on": state.on, "stopped": state.stopped, "pages": found}
 
 
-# -- the guided start -------------------------------------------------------------------------------------------------------
-
-
 def _guide(here: Served, request: Request) -> dict[str, Any] | None:
     """The steps of a beginning, each with whether it is done; None once all are, or where this browser hides it."""
     from anima.connect.hosts import HOSTS
