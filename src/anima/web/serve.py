@@ -260,16 +260,13 @@ def server_for(app: FastAPI, *, drain: float = 0.0) -> uvicorn.Server:
 
 def serve(home: Home, *, keyring: Keyring, ready: Callable[[str], None], port: int | None = None, **how: Any) -> None:
     """Serves a home until a signal comes. `ready` is told where; `how` is what `create_app` takes."""
-    listening = bound(port)
-    try:
+    with bound(port) as listening:
         keyring.owner_token()
         url = f"http://{HOST}:{listening.getsockname()[1]}"
         app = create_app(home, keyring=keyring, **how)
         with keyring.serving(url):
             ready(url)
             server_for(app).run(sockets=[listening])
-    finally:
-        listening.close()
 
 
 def fleet_app(fleet: Fleet, env: Mapping[str, str], how: Fleetwise, *, mcp: Mounted | None = None) -> FastAPI:
@@ -280,23 +277,14 @@ def fleet_app(fleet: Fleet, env: Mapping[str, str], how: Fleetwise, *, mcp: Moun
 
 
 def serve_fleet(
-    fleet: Fleet,
-    env: Mapping[str, str],
-    how: Fleetwise,
-    *,
-    mcp: Mounted | None = None,
-    ready: Callable[[str], None] | None = None,
+    fleet: Fleet, env: Mapping[str, str], how: Fleetwise, *, mcp: Mounted | None, ready: Callable[[str], None]
 ) -> None:
     """Serves the homes of a database until a signal comes. `ready` is told where. The process is for nothing else."""
-    listening = bound(how.port, how.host)
-    fleet.hide()
-    try:
+    with bound(how.port, how.host) as listening:
+        fleet.hide()
         app = fleet_app(fleet, env, how, mcp=mcp)
-        if ready is not None:
-            ready(f"http://{how.host}:{listening.getsockname()[1]}")
+        ready(f"http://{how.host}:{listening.getsockname()[1]}")
         server_for(app, drain=how.drain).run(sockets=[listening])
-    finally:
-        listening.close()
 
 
 # -- rounds ------------------------------------------------------------------------------------------------------------------
