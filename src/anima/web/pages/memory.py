@@ -11,8 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
-from datetime import datetime
+from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import partial
 from typing import Any, Literal
@@ -38,6 +37,7 @@ _REVISIONS = 50
 _NAMED = 8  # lines of other pages
 _VERSIONS = 120  # through which a line is followed
 _WAYS = ("read", "source", "edit", "history")
+Node = dict[str, Any]  # a folder, or a document, of the tree
 _WORD = re.compile(r"\w+")
 _TEXTS = ("md", "txt", "toml", "json", "jsonl", "yaml", "yml", "csv")
 _KINDS = {
@@ -49,19 +49,6 @@ _KINDS = {
     "alternate-soul": "other soul",
     "daily": "daily log",
 }
-
-
-@dataclass(slots=True, kw_only=True)
-class Node:
-    name: str
-    path: str
-    kind: str = ""
-    time: datetime | None = None
-    is_folder: bool = False
-    is_text: bool = True
-    is_open: bool = False
-    count: int = 1  # documents beneath
-    children: list[Node] = field(default_factory=list)
 
 
 def show(here: Served, request: Request) -> dict[str, Any] | Response:
@@ -133,9 +120,9 @@ def _nodes(here: Served, folder: str, entries: Sequence[Entry]) -> list[Node]:
         path = DocPath.parse(entry.path)
         is_text = path.key.rpartition(".")[2] in _TEXTS
         kind = _kind_of(here, path) if is_text else "file"
-        leaf = Node(name=path.name, path=entry.path, kind=kind, time=entry.time, is_text=is_text)
+        leaf: Node = {"name": path.name, "path": entry.path, "kind": kind, "time": entry.time, "is_text": is_text}
         if fold(folder) == fold(layout.daily) and layout.date_of(path):
-            months.setdefault(leaf.name[:7], []).insert(0, leaf)
+            months.setdefault(path.name[:7], []).insert(0, leaf)
         else:
             leaves.append(leaf)
     if len(months) == 1:
@@ -149,8 +136,8 @@ def _nodes(here: Served, folder: str, entries: Sequence[Entry]) -> list[Node]:
 
 
 def _folder(path: str, name: str, children: list[Node], *, is_open: bool) -> Node:
-    count = sum(child.count for child in children)
-    return Node(name=name, path=path, is_folder=True, is_open=is_open, count=count, children=children)
+    count = sum(child.get("count", 1) for child in children)  # documents beneath
+    return {"name": name, "path": path, "is_open": is_open, "count": count, "children": children}
 
 
 def _kind_of(here: Served, path: DocPath) -> str:
