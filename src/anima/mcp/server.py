@@ -50,6 +50,7 @@ log = logging.getLogger("anima.mcp")
 
 Context = ServerRequestContext[Any, Any]
 Called = types.CallToolResult | types.InputRequiredResult
+Paged = types.PaginatedRequestParams | None
 T = TypeVar("T")
 KEY = "anima/idempotency-key"
 SOURCE = "anima/source"
@@ -102,7 +103,7 @@ class _Desk:
 
         return await self._visits.run(visited)
 
-    async def list_tools(self, ctx: Context, params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
+    async def list_tools(self, ctx: Context, params: Paged) -> types.ListToolsResult:
         rows = self._who(ctx).home.sessions.tools(self._who(ctx).scope)
         return types.ListToolsResult(tools=[types.Tool.model_validate(row.described("mcp")) for row in rows])
 
@@ -158,17 +159,13 @@ class _Desk:
         decided = decision(said) if self._approve_here else "later"
         return await self._decided(ctx, wish_of(ctx, params), answer, content, decided)
 
-    async def _decided(
-        self, ctx: Context, wish: Wish, answer: Answer, content: str, decided: Decision
-    ) -> types.CallToolResult:
+    async def _decided(self, ctx: Context, wish: Wish, answer: Answer, content: str, decided: Decision) -> Called:
         if decided == "later":
             return answered(answer)
         proposal, deed = str(answer["proposal"]), partial(decide, self._who(ctx).home, answer, content, decided)
         return answered(await self._with_visit(ctx, lambda visit: visit.decided(wish, proposal, deed)))
 
-    async def list_resources(
-        self, ctx: Context, params: types.PaginatedRequestParams | None
-    ) -> types.ListResourcesResult:
+    async def list_resources(self, ctx: Context, params: Paged) -> types.ListResourcesResult:
         entries = await self._guarded(ctx, lambda visit: visit.session.documents())
         try:
             shown, following = page_of(entries, params.cursor if params else None)
@@ -176,9 +173,7 @@ class _Desk:
             raise MCPError(types.INVALID_PARAMS, "this cursor is none of ours; list from the beginning") from None
         return types.ListResourcesResult(resources=shown, next_cursor=following)
 
-    async def list_templates(
-        self, ctx: Context, params: types.PaginatedRequestParams | None
-    ) -> types.ListResourceTemplatesResult:
+    async def list_templates(self, ctx: Context, params: Paged) -> types.ListResourceTemplatesResult:
         return types.ListResourceTemplatesResult(resource_templates=[TEMPLATE])
 
     async def read_resource(self, ctx: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
@@ -201,7 +196,7 @@ class _Desk:
         completion = types.Completion(values=found[:100], total=len(found), has_more=len(found) > 100)
         return types.CompleteResult(completion=completion)
 
-    async def list_prompts(self, ctx: Context, params: types.PaginatedRequestParams | None) -> types.ListPromptsResult:
+    async def list_prompts(self, ctx: Context, params: Paged) -> types.ListPromptsResult:
         return types.ListPromptsResult(prompts=prompts_of(self._who(ctx).scope))
 
     async def get_prompt(self, ctx: Context, params: types.GetPromptRequestParams) -> types.GetPromptResult:

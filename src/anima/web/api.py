@@ -38,7 +38,7 @@ IfMatch = Annotated[
     str | None, Header(max_length=200, description="The ETag that was read; the write fails with 412 on another")
 ]
 IfNoneMatch = Annotated[str | None, Header(max_length=200, description="`*` to make a document only where none stands")]
-Sender = Annotated[str | None, Query(max_length=200)]
+Name = Annotated[str | None, Query(max_length=200)]
 
 # What may be set from the page; whatever else stands in anima.toml is set there, with an editor.
 SETTABLE = frozenset(
@@ -60,7 +60,7 @@ def identity(home: TheHome) -> object:
 
 
 @router.get("/prompt", tags=["home"], response_model=given("Prompt"))
-def prompt(home: TheHome, scope: Scope, sender: Sender = None) -> Prompt:
+def prompt(home: TheHome, scope: Scope, sender: Name = None) -> Prompt:
     """The system prompt for a listener, with a manifest of what was shown, cut, missing or hidden."""
     return home.prompt(scope=scope, sender=sender)
 
@@ -168,7 +168,7 @@ def search(
     home: TheHome,
     q: Annotated[str, Query(max_length=4_000)],
     scope: Scope,
-    sender: Sender = None,
+    sender: Name = None,
     limit: Annotated[int, Query(ge=1, le=100)] = 6,
     min_score: Annotated[float, Query(ge=0, le=1)] = 0,
     explain: bool = False,
@@ -211,9 +211,7 @@ def compare(wish: bodies.Comparing) -> object:
 
 
 @router.get("/changes", tags=["past"], response_model=paged("Done"))
-def changes(
-    here: Here, session: Annotated[str | None, Query(max_length=200)] = None, start: Start = 0, limit: Many = 50
-) -> object:
+def changes(here: Here, session: Name = None, start: Start = 0, limit: Many = 50) -> object:
     """Carried-out changes as the ledger tells them, newest first. `id` is what undo takes."""
     return _page(here.home.past.changes(session=session, limit=start + limit + 1), start, limit)
 
