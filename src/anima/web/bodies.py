@@ -34,17 +34,8 @@ class In(BaseModel):
     model_config = ConfigDict(extra="forbid")
 
 
-class Problem(BaseModel):
-    """What went wrong (RFC 9457). `hint` says what to do; `theirs` is what stands there after a conflict."""
-
+class Open(BaseModel):
     model_config = ConfigDict(extra="allow")
-
-    type: str
-    title: str
-    status: int
-    detail: str | None = None
-    hint: str | None = None
-    rule: str | None = None
 
 
 # -- out --------------------------------------------------------------------------------------------------------------------
@@ -182,12 +173,3 @@ class Telling(In):
     """What the owner says."""
 
     text: Annotated[str, Field(min_length=1, max_length=200_000, pattern=r"\S")]
-
-
-class Saying(In):
-    role: Literal["user", "assistant", "system", "tool"]
-    content: Text
-
-
-class Tainting(In):
-    origin: Annotated[str, Field(max_length=40)]

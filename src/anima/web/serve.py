@@ -36,7 +36,8 @@ from anima.agent.chats import Chats
 from anima.agent.schedule import state_of
 from anima.errors import BadArguments, HomeError
 from anima.home import Home
-from anima.web import api, bodies, pages, talk
+from anima.web import api, pages, talk
+from anima.web.bodies import given
 from anima.web.draw import Drawing
 from anima.web.guard import MEDIA, Guard, Problem, RateLimits, Turned, is_openai, nothing_there, of_error, of_request
 from anima.web.homes import HOST, SOON, Fleetwise, ManyHomes, OneHome, Whose, await_threads
@@ -160,7 +161,7 @@ def _described(schema: dict[str, Any]) -> dict[str, Any]:
     """Says of every route that it needs a credential, and that its errors are problem details."""
     components = schema.setdefault("components", {})
     components["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
-    components.setdefault("schemas", {})["Problem"] = bodies.Problem.model_json_schema(
+    components.setdefault("schemas", {})["Problem"] = given("Problem").model_json_schema(
         ref_template="#/components/schemas/{model}"
     )
     content = {MEDIA: {"schema": {"$ref": "#/components/schemas/Problem"}}}

@@ -24,7 +24,7 @@ from anima import Prompt
 from anima.agent import Event
 from anima.errors import BadArguments, printable
 from anima.web import bodies
-from anima.web.bodies import given, items
+from anima.web.bodies import given, items, takes
 from anima.web.guard import Problem, of_openai, openai_error
 from anima.web.served import STREAM, Here, LastEvent, LiveChat, Me, Served, known_of, told_live
 
@@ -155,19 +155,21 @@ def begin_anew(here: Here, me: Me) -> object:
 
 @agents.post("/agent/log", response_model=given("AgentState"))
 @aside
-def log(here: Here, me: Me, wish: bodies.Saying) -> object:
+@takes("Saying")
+def log(here: Here, me: Me, wish: BaseModel) -> object:
     """Records one line of the conversation in its transcript, secrets struck out."""
     session = here.session_of(me)
-    session.log(wish.role, wish.content)
+    session.log(**wish.model_dump())
     return {"id": session.id, "tainted": sorted(session.tainted)}
 
 
 @agents.post("/agent/taint", response_model=given("AgentState"))
 @aside
-def taint(here: Here, me: Me, wish: bodies.Tainting) -> object:
+@takes("Tainting")
+def taint(here: Here, me: Me, wish: BaseModel) -> object:
     """Says that untrusted text came into the conversation: web, tool, skill or peer."""
     session = here.session_of(me)
-    session.taint(wish.origin)
+    session.taint(**wish.model_dump())
     return {"id": session.id, "tainted": sorted(session.tainted)}
 
 
