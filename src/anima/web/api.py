@@ -227,12 +227,15 @@ def why(
 
 
 @router.post("/undo", tags=["past"], response_model=some("Receipt"))
-def undo(here: Here, wish: bodies.Undoing) -> Response:
+@takes("Undoing")
+def undo(here: Here, wish: BaseModel) -> Response:
     """Takes back one change (the newest when none is named) or everything a session wrote."""
-    if sum(map(bool, (wish.change, wish.session, wish.sweep))) > 1:
+    asked = wish.model_dump()
+    if sum(bool(asked[name]) for name in ("change", "session", "sweep")) > 1:
         raise BadArguments("say which: a change, a session or the last sweep, and only one of them")
-    change = here.home.past.last_sweep() if wish.sweep else wish.change
-    done = here.home.undo(change, session=wish.session, content=wish.content)
+    if asked.pop("sweep"):
+        asked["change"] = here.home.past.last_sweep()
+    done = here.home.undo(**asked)
     return _receipts(done, _RECEIPTS, done)
 
 
@@ -356,9 +359,10 @@ def approve(here: Here, me: Me, id: str, wish: bodies.Approving) -> Response:
 
 
 @router.post("/pending/approve", tags=["approving"], response_model=given("ApprovedAll"))
-def approve_all(here: Here, me: Me, wish: bodies.ApprovingAll) -> object:
+@takes("ApprovingAll")
+def approve_all(here: Here, me: Me, wish: BaseModel) -> object:
     """One yes to several that were seen. Nothing is written when one is not as it was seen, or is decided only by itself."""
-    found = [here.seen(me, card.id, card.content) for card in wish.cards]
+    found = [here.seen(me, **card) for card in wish.model_dump()["cards"]]
     for one in found:
         if why := here.home.inbox.alone(one):
             raise Refused(f"{one.id} is decided by itself ({why}); nothing was written", rule="alone")
@@ -477,20 +481,22 @@ async def events(here: Here, me: Me, last_event_id: LastEvent = None) -> Respons
 
 
 @router.put("/settings/{key}", tags=["settings"], status_code=204)
-def put_setting(here: Here, me: Me, key: str, wish: bodies.Setting) -> None:
+@takes("Setting")
+def put_setting(here: Here, me: Me, key: str, wish: BaseModel) -> None:
     """Sets a key of anima.toml, or with no value takes it out; it holds at once."""
     _need_page(me)
     if key not in SETTABLE:
         raise Refused(f"{key} is not set from a page", rule="settable", hint="it stands in anima.toml; use an editor")
-    here.home.configure(key, wish.value)
+    here.home.configure(key, **wish.model_dump())
     here.bulletin.look_soon()
 
 
 @router.post("/settings/rules", tags=["settings"], status_code=204)
-def add_rule(here: Here, me: Me, wish: bodies.SeenCard) -> None:
+@takes("SeenCard")
+def add_rule(here: Here, me: Me, wish: BaseModel) -> None:
     """Writes the rule that would have allowed a proposal, as it was shown with it, before all others."""
     _need_page(me)
-    rule = here.home.inbox.rule_for(here.seen(me, wish.id, wish.content))
+    rule = here.home.inbox.rule_for(here.seen(me, **wish.model_dump()))
     if rule is None:
         raise BadArguments("no rule should allow this kind of change; it is decided each time")
     here.home.configure("gate.rule", rule.text)

@@ -1,7 +1,8 @@
 """What the API takes, and the shapes of what it gives, as OpenAPI tells them.
 
-Promise: what is sent may hold nothing a body does not name. Routes give the values of the home themselves; a shape is
-derived from a value's own fields, and says which of its properties are told beside them and which fields are not.
+Promise: what is sent may hold nothing a body does not name. Shapes stand in a table (`tables/bodies.toml`), as does what a route
+takes and hands on as it is; what a route looks into is a class here. Routes give the values of the home themselves; a shape is
+derived from a value's own fields, and says which of its properties are told beside them and which are not.
 Not here: any effect.
 """
 
@@ -119,16 +120,6 @@ class Tidying(In):
     line: Annotated[int | None, Field(ge=1, le=2)] = None
 
 
-class Undoing(In):
-    """One change, everything a session wrote, or the last night's dreaming; the newest change when none is named.
-    `content` binds it to what was seen."""
-
-    sweep: bool = False
-    change: Annotated[str | None, Field(max_length=40)] = None
-    session: Annotated[str | None, Field(max_length=200)] = None
-    content: Annotated[str | None, Field(max_length=64)] = None
-
-
 class Approving(In):
     """`content` binds the yes to what was seen. `text` edits the proposal first; `part` edits only its new lines. `typed` is the
     agent's name, for the card of the first conversation."""
@@ -139,27 +130,10 @@ class Approving(In):
     typed: Annotated[str, Field(max_length=200)] = ""
 
 
-class SeenCard(In):
-    id: Annotated[str, Field(max_length=40)]
-    content: Annotated[str, Field(max_length=64)]
-
-
-class ApprovingAll(In):
-    """What was seen, each with its `content`: these, and no others."""
-
-    cards: Annotated[list[SeenCard], Field(min_length=1, max_length=1_000)]
-
-
 class Reviewing(In):
     """The names of noted lines."""
 
     names: Annotated[list[Annotated[str, Field(max_length=40)]], Field(min_length=1, max_length=1_000)]
-
-
-class Setting(In):
-    """A value of a setting; null takes it out of anima.toml."""
-
-    value: str | bool | int | Annotated[list[str], Field(max_length=100)] | None = None
 
 
 class Connecting(In):
@@ -167,9 +141,3 @@ class Connecting(In):
 
     remove: bool = False
     content: Annotated[str | None, Field(max_length=64)] = None
-
-
-class Telling(In):
-    """What the owner says."""
-
-    text: Annotated[str, Field(min_length=1, max_length=200_000, pattern=r"\S")]

@@ -23,7 +23,6 @@ from starlette.responses import JSONResponse, Response
 from anima import Prompt
 from anima.agent import Event
 from anima.errors import BadArguments, printable
-from anima.web import bodies
 from anima.web.bodies import given, items, takes
 from anima.web.guard import Problem, of_openai, openai_error
 from anima.web.served import STREAM, Here, LastEvent, LiveChat, Me, Served, known_of, told_live
@@ -47,19 +46,21 @@ def chats(here: Here, limit: Annotated[int, Query(ge=1, le=1_000)] = 100) -> obj
 
 
 @owners.post("", status_code=201, response_model=given("SaidIn"))
-async def begin(here: Here, wish: bodies.Telling) -> object:
+@takes("Telling")
+async def begin(here: Here, wish: BaseModel) -> object:
     """Begins a conversation with what the owner says first."""
     return await _said(here, await here.chats.do(here.chats.begin()), wish)
 
 
 @owners.post("/{id}", status_code=201, response_model=given("SaidIn"))
-async def say(here: Here, id: str, wish: bodies.Telling) -> object:
+@takes("Telling")
+async def say(here: Here, id: str, wish: BaseModel) -> object:
     """Says something in a conversation. While a turn runs, it is heard at its next step, or right after it."""
     return await _said(here, await here.chats.do(here.chats.get(id)), wish)
 
 
-async def _said(here: Served, chat: LiveChat, wish: bodies.Telling) -> dict[str, object]:
-    turn, after = await here.chats.do(chat.say(wish.text))
+async def _said(here: Served, chat: LiveChat, wish: BaseModel) -> dict[str, object]:
+    turn, after = await here.chats.do(chat.say(**wish.model_dump()))
     return {"id": chat.id, "turn": turn, "after": after}
 
 
