@@ -145,11 +145,8 @@ class Served:
         if content != found.content:
             raise StaleWrite(found.path.text, theirs=found.diff, ours=None)
         if who.kind == "page" and not self.keyring.was_shown(who.id, _face(found)):
-            raise Refused(
-                f"not all of {id} was shown as it is now, so it takes no yes",
-                rule="shown",
-                hint="load the page again and look at all of it",
-            )
+            hint = "load the page again and look at all of it"
+            raise Refused(f"not all of {id} was shown as it is now, so it takes no yes", rule="shown", hint=hint)
         return found
 
     def decided(self, *proposals: Proposal) -> None:
@@ -165,11 +162,8 @@ class Served:
     def scope_of(self, who: Pass) -> Scope:
         """The scope of an agent's token. Raises Refused for the owner's, which has none."""
         if who.scope is None:
-            raise Refused(
-                "this is for an agent's token, and this one is the owner's",
-                rule="agent-only",
-                hint="make one: anima token make --scope main",
-            )
+            hint = "make one: anima token make --scope main"
+            raise Refused("this is for an agent's token, and this one is the owner's", rule="agent-only", hint=hint)
         return who.scope
 
     def session_of(self, who: Pass) -> Session:
