@@ -89,14 +89,7 @@ def restore(
     )
 
 
-def migrate(
-    source: str | Path,
-    target: str | Path,
-    *,
-    clock: Callable[[], datetime] | None = None,
-    env: Mapping[str, str] | None = None,
-    progress: Callable[[int, int], None] | None = None,
-) -> Migration:
+def migrate(source: str | Path, target: str | Path, *, progress: Callable[[int, int], None] | None = None) -> Migration:
     """Moves a home, with ledger, transcripts and history, to another place: a folder, one file or a database, where nothing
     stands or an earlier state of it. Both are compared afterwards. Killed at any point, it can be run again; the first
     home stays as it is."""
@@ -104,19 +97,18 @@ def migrate(
     from anima.backup.snapshot import put
     from anima.store.outside import Shelf
 
-    same: Any = {"clock": clock or now, "env": os.environ if env is None else env}
-    with Home.open(source, **same) as old:
+    with Home.open(source) as old:
         books = upper_of(old.site.store)
-        with _there(target, same) as there:
+        with _there(target) as there:
             is_later = follows(books, upper_of(there.site.store)) if there else False
             with suppress(Damaged):
                 if there is not None and is_later:
                     return replace(compared(books, upper_of(there.site.store)), was_there=True)
-        shelf = Shelf(str(user_folder(same["env"]) / "migrating" / books.key.id[:16]))
+        shelf = Shelf(str(user_folder(os.environ) / "migrating" / books.key.id[:16]))
         with old.snapshots.packed(progress) as made:
-            archive = put(shelf, made, at=same["clock"]())
-        restore(archive.path, target, large=True, other=not is_later, progress=progress, **same)
-        with Home.open(target, **same) as new:
+            archive = put(shelf, made, at=now())
+        restore(archive.path, target, large=True, other=not is_later, progress=progress)
+        with Home.open(target) as new:
             done = compared(books, upper_of(new.site.store))
             if old.is_vouched_for:
                 new.trust()
@@ -126,11 +118,11 @@ def migrate(
 
 
 @contextmanager
-def _there(place: str | Path, same: Mapping[str, Any]) -> Iterator[Home | None]:
+def _there(place: str | Path) -> Iterator[Home | None]:
     """The home at a place; None where nothing stands."""
     is_empty = not is_address(place) and not (Path(place).is_dir() and any(Path(place).iterdir()))
     try:
-        home = None if is_empty else Home.open(place, **same)
+        home = None if is_empty else Home.open(place)
     except NoSuchHome:
         home = None
     with home or nullcontext():
@@ -144,21 +136,14 @@ def tenants(address: str) -> Tenants:
     return Tenants(address)
 
 
-def export_tenant(
-    address: str,
-    name: str,
-    folder: str | Path,
-    *,
-    clock: Callable[[], datetime] | None = None,
-    env: Mapping[str, str] | None = None,
-) -> list[Snapshot]:
+def export_tenant(address: str, name: str, folder: str | Path) -> list[Snapshot]:
     """An archive of every home of a tenant, of its agent's name: documents, conversations, ledger and history. For whoever
     owns the database; homes are opened as the application's role."""
     role = f"{'&' if '?' in address else '?'}options=-c%20role%3Danima_app"
     opened, made = address.partition("#")[0] + role, []
     Path(folder).mkdir(mode=0o700, parents=True, exist_ok=True)
     for agent in tenants(address).show(name).agents:
-        with Home.open(opened, tenant=name, agent=agent, clock=clock, env=env) as home:
+        with Home.open(opened, tenant=name, agent=agent) as home:
             made.append(home.snapshots.take(to=Path(folder) / f"{quote(agent, safe='')}.tar.gz"))
     return made
 
@@ -170,14 +155,14 @@ def fleet(address: str) -> Fleet:
     return Fleet(address)
 
 
-def default_path(env: Mapping[str, str] | None = None) -> Path:
+def default_path() -> Path:
     """Where a home stands that nobody gave a place: in the user's data folder."""
-    return default_home(os.environ if env is None else env)
+    return default_home(os.environ)
 
 
-def in_use(env: Mapping[str, str] | None = None) -> Path | None:
+def in_use() -> Path | None:
     """The home to take where nothing names one: the one the user said they use, else the one in their data folder."""
-    return trust.in_use(os.environ if env is None else env)
+    return trust.in_use(os.environ)
 
 
 def is_any_in_use() -> bool:
@@ -186,9 +171,9 @@ def is_any_in_use() -> bool:
     return used is not None and used.exists()
 
 
-def use(path: str | Path, env: Mapping[str, str] | None = None) -> None:
+def use(path: str | Path) -> None:
     """Makes a home the one that is taken where nothing names one. Kept in the user's own configuration."""
-    trust.use(os.environ if env is None else env, Path(path).absolute())
+    trust.use(os.environ, Path(path).absolute())
 
 
 def default_settings(flags: Mapping[str, Any]) -> Config:
