@@ -636,7 +636,7 @@ def test_a_resume_knows_header_taint_boundary_and_flushes(folder: Logs) -> None:
     assert (found.state.taint, found.state.flows) == (("tool", "web"), ("quiet",))
     assert (found.boundary.uuid, found.boundary.turn_index, found.boundary.summary) == ("b1", 1, "short")
     assert [flush.fields for flush in found.flushes] == [{"cycle": 2}]
-    assert found.damaged == ()
+    assert found.damaged == []
     assert again.log("user", "three").number == 2
     again.abandon()
     more = Transcript.resume(folder, "one", clock=Ticking())

@@ -27,6 +27,7 @@ from anima.text.markdown import BOM, defuse_tags, marks_in, sections
 Status = Literal["shown", "cut", "missing", "hidden", "dropped", "empty", "unreadable"]
 LEAST = 64  # fewer characters than this of a text are not worth their heading
 _HEAD_SHARE = 0.75
+_FROM = ", from line {}"
 _CLOCK_RESERVE = 800  # what the volatile side always keeps for the runtime block, whatever the clock says
 
 
@@ -308,18 +309,14 @@ def cut(piece: Piece, have: int, layout: Layout) -> str:
         start = text[: _border(text, max(0, have - len(mark) - 1))].rstrip()
         return f"{start}\n{mark}" if start else mark
     template = mark if layout.cut == "head-tail" else CUT_MARK
-    keep = have - len(template.format(missing=size, total=size, path=piece.path, lines=_lines(size))) - 2
+    keep = have - len(template.format(missing=size, total=size, path=piece.path, lines=_FROM.format(size))) - 2
     if keep < min(LEAST, size):
         return ""
     head = _border(text, int(keep * _HEAD_SHARE))
     tail = _border_back(text, max(head, size - (keep - head)))
-    lines = _lines(text.count("\n", 0, head + 1) + 1) if piece.whole else ""
+    lines = _FROM.format(text.count("\n", 0, head + 1) + 1) if piece.whole else ""
     mark = template.format(missing=tail - head, total=size, path=piece.path, lines=lines)
     return f"{text[:head].rstrip()}\n{mark}\n{text[tail:].lstrip()}".rstrip("\n")
-
-
-def _lines(line: int) -> str:
-    return f", from line {line}"
 
 
 def _border(text: str, at: int) -> int:

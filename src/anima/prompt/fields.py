@@ -61,7 +61,7 @@ def render(text: str, keys: Iterable[str]) -> str:
 
 def check(key: str, value: str) -> None:
     """Raise BadArguments unless the value, written into IDENTITY.md, would be read back as it is."""
-    if _CONTROL.search(value):
+    if CONTROL.search(value):
         raise BadArguments(f"{key} must be one line without control characters")
     if not value.strip():
         raise BadArguments(f"{key} is empty", hint="to remove a field, set it to nothing at all (None)")
@@ -78,16 +78,12 @@ def check(key: str, value: str) -> None:
 
 def one_line(value: str) -> str:
     """The value with every run of control characters and line ends as one blank, and no blanks around it."""
-    return _CONTROL.sub(" ", value).strip()
-
-
-def has_control(value: str) -> bool:
-    return _CONTROL.search(value) is not None
+    return CONTROL.sub(" ", value).strip()
 
 
 # -- reading: which lines count, and what they say --------------------------------------------------------------------
 
-_CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]+")
+CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]+")
 _LINE = re.compile(r"(?P<shown>[^\n]*?)(?:\r?\n|\Z)")
 _LABEL = re.compile(r"[ \t]*(?:[-+•][ \t]*|\*[ \t]+)?(?P<label>[^:：]{0,63})[:：]")
 _OWN = re.compile(
@@ -141,7 +137,7 @@ def _others(text: str) -> Iterator[tuple[str, str]]:
     for line in _lines(text):
         found = _OWN.match(line)
         key = one_line(found["label"]).casefold() if found else ""
-        value = _bare(_CONTROL.sub(" ", found["value"].replace(_HIDDEN, ""))) if found else ""
+        value = _bare(CONTROL.sub(" ", found["value"].replace(_HIDDEN, ""))) if found else ""
         if key and key not in FIELDS and not _is_placeholder(value):
             yield key, value
 
@@ -155,7 +151,7 @@ def _value(line: str, found: re.Match[str]) -> str:
     said = line[after:].rstrip(" \t\0")
     if closing and said.endswith(closing):
         said = said[: -len(closing)]
-    return _bare(_CONTROL.sub(" ", said.replace(_HIDDEN, "")))
+    return _bare(CONTROL.sub(" ", said.replace(_HIDDEN, "")))
 
 
 def _bare(text: str) -> str:

@@ -49,13 +49,6 @@ _SIGNS = {"<": ("<|", "<<"), "|": ("|>",), "]": ("INST]",)}  # by their rarest c
 _SPEAKERS = ("uman", "ssistant", "ystem", "UMAN", "SSISTANT", "YSTEM")  # with a colon behind them
 _WORDS = re.compile(r"[^\W\d_]{2,}|[^\x00-\x7f]{4}")
 _LEAST_ORDER = 3  # words that an order has at least
-_RUNTIME_LABELS = (
-    ("host", "Host"),
-    ("model", "Model"),
-    ("channel", "Channel"),
-    ("session", "Session"),
-    ("folder", "Your own folder, where all that you write goes"),
-)
 _TYPES = {"jpg": "jpeg", "svg": "svg+xml"}  # where the kind of a picture is not how its file ends
 _MOVING = frozenset({"curated", "daily", "diary", "session"})  # kinds of files that grow while the agent lives
 
@@ -539,7 +532,8 @@ class _Gathering:
         now = self._now
         zone = str(now.tzinfo) if now.tzinfo and "/" in str(now.tzinfo) else now.strftime("UTC%z")
         lines = [f"Date: {now:%A %Y-%m-%d, %H:%M} ({zone})"]
-        told = [(label, getattr(runtime, name)) for name, label in _RUNTIME_LABELS]
+        told = [(name.capitalize(), getattr(runtime, name)) for name in ("host", "model", "channel", "session")]
+        told.append(("Your own folder, where all that you write goes", runtime.folder))
         told.append(("Tools", ", ".join(runtime.tools)))
         if self._layout.dialect == "agentscope" and self._listener.sees_all:
             told.append(("Workspace", self._store.name))

@@ -20,7 +20,7 @@ from urllib.parse import unquote_to_bytes
 from anima.config import AgentConfig, IdentityConfig
 from anima.errors import BadArguments, BadConfig, BadPath, NotFound, printable
 from anima.model import DocPath
-from anima.prompt.fields import FIELDS, IdentityFields, has_control, one_line
+from anima.prompt.fields import CONTROL, FIELDS, IdentityFields, one_line
 
 if TYPE_CHECKING:
     from random import Random  # only the type: the dice comes in by hand
@@ -83,7 +83,8 @@ def resolve(overrides: Iterable[tuple[str, Fields]]) -> Resolved:
 
     names = [replace(name, value=name.value[:MAX_NAME].rstrip()) for name in each("name")[:1]]
     avatars = (*each("avatar", "emoji"), SourcedValue(value=DEFAULT_AVATAR, source="default"))
-    emojis = [found for key in ("emoji", "avatar") for found in each(key) if _is_emoji(found.value)]
+    short = (found for key in ("emoji", "avatar") for found in each(key) if len(found.value) <= 16)
+    emojis = [e for e in short if not (e.value.isascii() or _PATHLIKE.search(e.value) or ":" in e.value)]
     others = {key: next(iter(each(key)), None) for key in ("creature", "vibe", "theme")}
     return Resolved(
         name=names[0] if names else SourcedValue(value=DEFAULT_NAME, source="default"),
@@ -92,10 +93,6 @@ def resolve(overrides: Iterable[tuple[str, Fields]]) -> Resolved:
         emoji=emojis[0] if emojis else None,
         **others,
     )
-
-
-def _is_emoji(value: str) -> bool:
-    return len(value) <= 16 and not value.isascii() and not _PATHLIKE.search(value) and ":" not in value
 
 
 # -- avatars ----------------------------------------------------------------------------------------------------------
@@ -135,7 +132,7 @@ def avatar(value: str, *, size_of: Callable[[DocPath], int | None]) -> Avatar:
     value = value.strip()
     if not value:
         return Avatar(kind="none", reason="missing")
-    if has_control(value):
+    if CONTROL.search(value):
         return Avatar(kind="none", reason="outside_workspace")
     if url := _URL.match(value):
         return Avatar(kind="remote", source=url["scheme"] + url["rest"], value=value)
@@ -187,8 +184,6 @@ _DURATION = re.compile(
     r"(?:([0-9]{1,6})d)?\s*(?:([0-9]{1,6})h)?\s*(?:([0-9]{1,6})m)?\s*(?:([0-9]{1,6})s)?", re.IGNORECASE
 )
 
-Because = Literal["window", "chance", "no"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PersonaRule:
@@ -229,7 +224,7 @@ class Decision:
     """What the rule says now. `file` is the soul to be worn."""
 
     worn: bool
-    why: Because
+    why: Literal["window", "chance", "no"]
     file: str
 
 

@@ -18,16 +18,8 @@ from anima.config import Binding
 from anima.errors import BadArguments
 from anima.model import Scope
 
-CHATS = {
-    "direct": Scope.MAIN,
-    "dm": Scope.MAIN,
-    "private": Scope.MAIN,
-    "group": Scope.GROUP,
-    "channel": Scope.GROUP,
-    "room": Scope.GROUP,
-    "supergroup": Scope.GROUP,
-    "forum": Scope.GROUP,
-}
+CHATS = dict.fromkeys(("direct", "dm", "private"), Scope.MAIN)
+CHATS |= dict.fromkeys(("group", "channel", "room", "supergroup", "forum"), Scope.GROUP)
 _ALONE = {"main": Scope.MAIN, "subagent": Scope.SUBAGENT, "cron": Scope.CRON, "heartbeat": Scope.HEARTBEAT}
 _MAX_KEY = 1_000
 
@@ -41,9 +33,6 @@ class Route:
     channel: str = ""
     chat: str = ""
     chat_type: str = ""
-
-
-_TAILS = ("thread", "topic")
 
 
 def route_of(key: str) -> Route:
@@ -64,7 +53,7 @@ def route_of(key: str) -> Route:
     if len(parts) < 3 or parts[1].casefold() not in CHATS or not parts[2]:
         return Route(scope=Scope.GROUP, agent=agent, channel=parts[0] if len(parts) > 1 else "")
     kind, rest = parts[1].casefold(), parts[2:]
-    if len(rest) > 2 and rest[-2].casefold() in _TAILS:
+    if len(rest) > 2 and rest[-2].casefold() in ("thread", "topic"):
         rest = rest[:-2]
     # An id may hold colons itself (@ana:example.org): cut short, it would be somebody else's too.
     return Route(scope=CHATS[kind], agent=agent, channel=parts[0], chat=":".join(rest), chat_type=kind)

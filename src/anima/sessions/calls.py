@@ -267,8 +267,13 @@ class Calling:
 
     def _memory_tree(self, *, path: str, depth: int) -> dict[str, Any]:
         folder = path.strip("/")
-        if folder and not self.listener.sees_all and not self._knows(folder):
-            raise NoSuchDocument(folder)
+        if folder and not self.listener.sees_all:  # empty for them and not there are one answer
+            try:
+                is_known = self.lists(folder) or self.lists(f"{folder}/")
+            except (NoSuchDocument, BadPath):
+                is_known = False
+            if not is_known:
+                raise NoSuchDocument(folder)
         found = [entry for entry in self._tree(folder, depth) if self.lists(entry)]
         if self.listener.is_owner:
             if is_others(f"{folder}/"):  # names are words too
@@ -282,13 +287,6 @@ class Calling:
             yield entry.path + "/" * entry.is_folder
             if entry.is_folder and depth > 1:
                 yield from self._tree(entry.path, depth - 1)
-
-    def _knows(self, folder: str) -> bool:
-        """Whether this listener may know that there is such a place. Empty for them and not there are one answer."""
-        try:
-            return self.lists(folder) or self.lists(f"{folder}/")
-        except (NoSuchDocument, BadPath):
-            return False
 
     def lists(self, entry: str) -> bool:
         """Whether this listener may know of a document, or of one in a folder, which ends in a slash."""

@@ -303,7 +303,7 @@ def _erased(db: sqlite3.Connection, logs: Logs, name: str) -> int:
         return 0
     ids = "select id from turn where session = ?"
     for id, text in db.execute(f"select id, text from spoken where id in ({ids})", row).fetchall():
-        db.execute("insert into words(words, rowid, text) values('delete', ?, ?)", (id, _words(text)))
+        db.execute("insert into words(words, rowid, text) values('delete', ?, ?)", (id, " ".join(cut(text))))
     db.execute(f"delete from spoken where id in ({ids})", row)
     db.execute("delete from turn where session = ?", row)
     db.execute("delete from session where id = ?", row)
@@ -343,7 +343,7 @@ def _add(db: sqlite3.Connection, logs: Logs, name: str, turns: Sequence[replay.T
     said = ((id, session, turn.number, time_said(turn), turn.role, turn.source_plugin) for id, turn, _ in rows)
     db.executemany("insert into turn values(?, ?, ?, ?, ?, ?)", said)
     db.executemany("insert into spoken values(?, ?)", ((id, text) for id, _, text in rows))
-    db.executemany("insert into words(rowid, text) values(?, ?)", ((id, _words(text)) for id, _, text in rows))
+    db.executemany("insert into words(rowid, text) values(?, ?)", ((id, " ".join(cut(text))) for id, _, text in rows))
 
 
 # -- words ----------------------------------------------------------------------------------------------------------------
@@ -361,10 +361,6 @@ def _some(db: sqlite3.Connection, words: Sequence[str], seen: dict[str, Any]) ->
     one = _SQL["weighed"]
     parts = [one.replace(":query", f":word{n}").replace(":weight", f":weight{n}") for n in range(len(present))]
     return db.execute(_SQL["best"].replace("WEIGHED", " union all ".join(parts)), given).fetchall()
-
-
-def _words(text: str) -> str:
-    return " ".join(cut(text))
 
 
 def _quoted(word: str) -> str:

@@ -15,21 +15,18 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from anima.gate.scan import PLACEHOLDER, scan_text
 from anima.model import Complete, DocPath, Kind, Receipt, Scope
 from anima.sessions.hand import PATTERNS, WORTH, Hand, quotable, quoted, told, without_blocks
-from anima.sessions.replay import Turn, time_of
+from anima.sessions.record import Transcript
+from anima.sessions.replay import Resumed, Turn, time_of
 from anima.text import bullet_text
 from anima.text.dates import day_in_name
 from anima.text.markdown import defuse_tags, lines_of
 from anima.text.pages import log_heading, log_line
 from anima.text.phrases import said_in, words_of
-
-if TYPE_CHECKING:
-    from anima.sessions.record import Transcript
-    from anima.sessions.replay import Resumed
 
 SIZE = 2 * 1024 * 1024  # bytes of transcript in one cycle that call for a flush, whatever the tokens
 FAILURES = 3

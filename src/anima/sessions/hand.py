@@ -1,16 +1,10 @@
-"""A Hand: who listens in one session, what the session has read, and what it may write; the ground under a Session. Which
-sentences the owner typed in it, and what it asks of tools from outside.
+"""A Hand: who listens in one session, what the session has read, and what it may write; the ground under a Session.
 
 Promise: text comes in by `take_in` alone; untrusted text taints the session for good, on the disk too once there is a
 transcript, until the owner clears it. What the session writes carries its scope and taint. A tool's answer is text from
-outside before anybody hears it; every call is on record with its answer, one that got a no with the reason. A call that
-waits for the owner is kept outside of the transcript until it is answered, so that no call stands there without its result.
-A quotation stands word for word in one message of the owner's, sentence after sentence (blanks apart), and is given back as it
-stands there. Nothing is quoted from code, from text in quotation marks or behind `>`, from a message of more than 2,000
-characters, or from one in which the scan finds anything. A wish to remember is told as what is to be remembered, where
-that is certain.
-Not here: the conversation (session), what each tool does (calls), what becomes of what was said (flush), reaching tools from
-outside (agent), the owner's yes (memory).
+outside before anybody hears it, and every call is on record with its answer or the reason of its no; one that waits for the
+owner stands there only when it is answered. A quotation is word for word one message's of the owner's, and of nobody else.
+Not here: the conversation (session), tools (calls), what becomes of what was said (flush), the owner's yes (memory).
 """
 
 from __future__ import annotations
@@ -93,6 +87,11 @@ class Rooms(Transcripts):
     writer: Callable[[], Road]
     propose: Callable[[Change, Mapping[str, str], str], Proposal | None]
 
+    @property
+    def read_outside(self) -> ReadOutside:
+        """What came in with the credentials of agents elsewhere."""
+        return ReadOutside(served(self.site.env, self.site.store.name))
+
 
 class Guest(NamedTuple):
     """An agent elsewhere, of whose conversation nothing is seen here but its calls. `mark` stands for its credential;
@@ -137,12 +136,8 @@ class Hand:
         self.prompt: Prompt = self.fresh_prompt()
         if self.guest is not None:
             is_clean = bool(self.guest.name) and self.guest.name in self.site.config.clean_agents
-            self.take_in("", origins=self.read_outside.of(self.guest.mark) | (set() if is_clean else {Origin.HOST}))
-
-    @property
-    def read_outside(self) -> ReadOutside:
-        """What came in with the credentials of agents elsewhere."""
-        return ReadOutside(served(self.site.env, self.site.store.name))
+            read = self.rooms.read_outside.of(self.guest.mark)
+            self.take_in("", origins=read | (set() if is_clean else {Origin.HOST}))
 
     def fresh_prompt(self) -> Prompt:
         """The prompt as it would be from what is on disk now."""
@@ -200,7 +195,7 @@ class Hand:
             elif self._talk is not None and (self.tainted, self.flows) != self._recorded:
                 self._record_trust(self._talk)
             if self.guest is not None and (kept := self.tainted - {Origin.HOST}):
-                self.read_outside.add(self.guest.mark, kept)  # with the credential, for its conversations to come
+                self.rooms.read_outside.add(self.guest.mark, kept)  # with the credential, for its conversations to come
             if found and self.parent is not None:
                 self.parent.take_in(text, origins=found)  # what a sub-session reports goes back to whoever called it
 
@@ -387,7 +382,7 @@ def sentences(text: str) -> list[str | None]:
 
 
 def quotable(message: str) -> list[str | None]:
-    """The sentences of a message that may be quoted."""
+    """The sentences of a message that may be quoted: of none that is long, or in which the scan finds anything."""
     return [] if len(message) > MOST_TYPED or scan_text(message) else sentences(message)
 
 

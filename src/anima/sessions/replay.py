@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from typing import Any, NamedTuple, TypeVar
 
@@ -349,18 +349,20 @@ def agent_of(folder: str) -> str:
 # -- what a session that goes on must know ------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Resumed:
     """What a session that goes on must know of its transcript. `flushes` are those since the last boundary."""
 
     header: Header
-    state: TrustState | None
-    boundary: Boundary | None
-    flushes: tuple[Flush, ...]
-    through: int  # entries that flushes have looked at, in any cycle
-    cycle_start: int  # the byte at which the last boundary stands; 0 before the first
     count: Count
-    damaged: tuple[BadLine, ...]  # lines that are no entries and were not understood; one may have held a taint
+    state: TrustState | None = None
+    boundary: Boundary | None = None
+    flushes: list[Flush] = field(default_factory=list)
+    through: int = 0  # entries that flushes have looked at, in any cycle
+    cycle_start: int = 0  # the byte at which the last boundary stands; 0 before the first
+    damaged: list[BadLine] = field(
+        default_factory=list
+    )  # lines that are no entries and were not understood; one may have held a taint
 
 
 def resumed(file: Readable) -> Resumed | None:
@@ -368,36 +370,24 @@ def resumed(file: Readable) -> Resumed | None:
     header, end = header_of(file), count(file)
     if header is None:
         return None
-    state: TrustState | None = None
-    boundary: Boundary | None = None
-    flushes: list[Flush] = []
-    damaged: list[BadLine] = []
-    through = cycle_start = 0
+    found = Resumed(header=header, count=end)
     for item in scan(file, entries=False):
         if isinstance(item, BadLine):
-            damaged.append(item)
+            found.damaged.append(item)
             continue
         match item.record:
             case Other():
                 why = "it is of a kind nobody knows"
-                damaged.append(BadLine(line=item.line, offset=item.offset, why=why, entry=item.after.entries))
-            case TrustState():
-                state = item.record
-            case Boundary():
-                boundary, cycle_start, flushes = item.record, item.offset, []
-            case Flush(fields=fields):
-                flushes.append(item.record)
-                through = max(through, found if isinstance(found := fields.get("through"), int) else 0)
-    return Resumed(
-        header=header,
-        state=state,
-        boundary=boundary,
-        flushes=tuple(flushes),
-        through=through,
-        cycle_start=cycle_start,
-        count=end,
-        damaged=tuple(damaged),
-    )
+                found.damaged.append(BadLine(line=item.line, offset=item.offset, why=why, entry=item.after.entries))
+            case TrustState() as state:
+                found.state = state
+            case Boundary() as boundary:
+                found.boundary, found.cycle_start, found.flushes = boundary, item.offset, []
+            case Flush() as flush:
+                found.flushes.append(flush)
+                through = flush.fields.get("through")
+                found.through = max(found.through, through if isinstance(through, int) else 0)
+    return found
 
 
 # -- pages --------------------------------------------------------------------------------------------------------------
@@ -518,21 +508,15 @@ def call_kept(
     return Turn(timestamp="", role="tool", content=text, name=str(name)[:_NAME], call=call, redacted=kinds)
 
 
-def told(value: object) -> str:
+def told(value: object, name: str = "") -> str:
     """A value of JSON as lines that a person, a model and a search can read; what says nothing is left out."""
-    return "\n".join(_told_lines(value, ""))
-
-
-def _told_lines(value: object, name: str) -> Iterator[str]:
-    if isinstance(value, Mapping):
-        for key, each in value.items():
-            yield from _told_lines(each, key)
-    elif isinstance(value, list):
-        for each in value:
-            yield from _told_lines(each, name)
-    elif value is not None and value != "":
-        said = str(value).lower() if isinstance(value, bool) else str(value)
-        yield f"{name}: {said}" if name else said
+    if isinstance(value, Mapping | list):
+        each = value.items() if isinstance(value, Mapping) else ((name, one) for one in value)
+        return "\n".join(filter(None, (told(one, key) for key, one in each)))
+    if value is None or value == "":
+        return ""
+    said = str(value).lower() if isinstance(value, bool) else str(value)
+    return f"{name}: {said}" if name else said
 
 
 def _fitted(value: Any) -> tuple[Any, str]:

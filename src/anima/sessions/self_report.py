@@ -12,18 +12,16 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from anima.errors import BadArguments, HomeError
 from anima.layout import is_unreviewed
 from anima.model import Actor, DocPath, Nights
+from anima.sessions.find import Listed
+from anima.sessions.hand import Hand
+from anima.sessions.replay import Turn
 from anima.text import bullet_text, tags
 from anima.text.markdown import bullet_of, evidence_of, heading_of, lines_of, without_tail
-
-if TYPE_CHECKING:
-    from anima.sessions.find import Listed
-    from anima.sessions.hand import Hand
-    from anima.sessions.replay import Turn
 
 SOUL_CHARS = 2_048
 KNOWN_BYTES = 6_144
@@ -38,13 +36,8 @@ class SelfReport:
     """The tools of one session by which an agent learns of itself. `memory` gives its curated memory as its listener sees it."""
 
     def __init__(self, hand: Hand, memory: Callable[[], tuple[DocPath, str]], nights: Callable[[], Nights]) -> None:
-        self._hand, self._site, self.listener, self._memory, self._nights = (
-            hand,
-            hand.site,
-            hand.listener,
-            memory,
-            nights,
-        )
+        self._hand, self._site, self.listener = hand, hand.site, hand.listener
+        self._memory, self._nights = memory, nights
 
     def _who_am_i(self) -> dict[str, Any]:
         """Name and nature, as far as this listener sees them; the folder only for the owner alone."""
@@ -52,12 +45,11 @@ class SelfReport:
         found: dict[str, Any] = {"agent_id": site.agent, "model": self._hand.model}
         if listener.sees_all:
             found["workspace_dir"] = site.store.name
-        fields = ("name", "creature", "vibe", "emoji", "avatar")
         row = site.layout.row("identity") if site.layout.has("identity") else None
         # Where there is no such file, what is shown comes from the configuration.
         is_seen = row is None or listener.sees(site.layout, DocPath.parse(row.path))
         shown = self._hand.rooms.prompts.identity.resolved(listener).fields if is_seen else None
-        found["identity"] = {key: getattr(shown, key) if shown else None for key in fields}
+        found["identity"] = {key: getattr(shown, key, None) for key in ("name", "creature", "vibe", "emoji", "avatar")}
         found["soul_excerpt"] = None
         if self._hand.prompt.persona is not None:  # the soul that the session's prompt shows
             with suppress(HomeError):
@@ -137,8 +129,8 @@ class SelfReport:
             listed = [_listed(row, max_chars) for row in rows]
             for row, shown in zip(rows, listed, strict=True):
                 # The words of a conversation that others had a part in are read with read_session.
-                is_own = row.id == hand.id or not transcripts.doubts([row.id], hand.listener.layer)
-                shown["summary"] = shown["summary"] if row.scope and is_own else ""
+                if not row.scope or (row.id != hand.id and transcripts.doubts([row.id], hand.listener.layer)):
+                    shown["summary"] = ""
             return {"ok": True, "sessions": listed, "total": rows.total}
         if action == "search":
             if not query or not query.strip():
@@ -223,12 +215,6 @@ def _listed(row: Listed, max_chars: int) -> dict[str, Any]:
 
 
 def _entry(turn: Turn, max_chars: int) -> dict[str, Any]:
-    text = turn.text
-    return {
-        "entry": turn.number,
-        "timestamp": turn.timestamp,
-        "role": turn.role,
-        "source_plugin": turn.source_plugin,
-        "sender_id": turn.sender_id,
-        "content": text if len(text) <= max_chars else text[: max_chars - 1] + "…",
-    }
+    content = turn.text if len(turn.text) <= max_chars else turn.text[: max_chars - 1] + "…"
+    told = {key: getattr(turn, key) for key in ("timestamp", "role", "source_plugin", "sender_id")}
+    return {"entry": turn.number, **told, "content": content}

@@ -20,7 +20,6 @@ from typing import TYPE_CHECKING, Any, Self, overload
 
 from anima.errors import BadArguments, HomeError, NoSuchSession, for_a_model
 from anima.layout import Listener, Sight, is_groups, place_of
-from anima.layout.trust import ReadOutside, served
 from anima.memory.past import Past
 from anima.model import Access, Change, Complete, DocPath, Kind, Nights, Origin, Scope, Seen
 from anima.sessions import CHATS, agent_for, narrowed, route_of
@@ -547,8 +546,7 @@ class Sessions(Rooms):
 
     def clear_credentials(self, *credentials: str) -> None:
         """The owner vouches for what came in with some agents' credentials: their conversations begin without it."""
-        outside = ReadOutside(served(self.site.env, self.site.store.name))
-        outside.clear(Guest.of(credential).mark for credential in credentials)
+        self.read_outside.clear(Guest.of(credential).mark for credential in credentials)
 
     def flush_idle(self, idle: timedelta = timedelta(hours=1)) -> tuple[Flushed, ...]:
         """Writes down what is worth keeping of sessions in which nothing was said for so long and that nobody closed,

@@ -21,16 +21,8 @@ from anima.model import UNTRUSTED, Checked, DocPath, Origin, Remark, Scope
 from anima.search.tables import CheckedIndex
 from anima.sessions import replay
 from anima.sessions.find import NAME, Listed, Quotes, Rows, TranscriptIndex
-from anima.sessions.record import (
-    Picks,
-    Touches,
-    Transcript,
-    forget,
-    kept,
-    touched,
-    transcripts_in,
-    unchanged,
-)
+from anima.sessions.record import Picks, Touches, Transcript, forget, kept, touched, transcripts_in, unchanged
+from anima.sessions.replay import Asker, Record, Turn, TurnPage
 from anima.site import Site
 from anima.store import Logs, OpenLog
 from anima.text.phrases import Left, Sought, Touched
@@ -102,7 +94,7 @@ class Transcripts:
     def _refresh(self, logs: Logs, *, anew: bool = False, given: Mapping[str, str] = NO_SUMMARIES) -> None:
         self.index.refresh(logs)
         if self._place.context:
-            rows = self.index.rows(logs, replay.Asker(agent=None, layers=None))
+            rows = self.index.rows(logs, Asker(agent=None, layers=None))
             logs.put(LIST, slim_list(logs.get(LIST) or b"", rows, anew=anew, given=given))
 
     def set_summary(self, id: str, summary: str) -> None:
@@ -134,18 +126,18 @@ class Transcripts:
 
     # -- reading --------------------------------------------------------------------------------------------------------
 
-    def asker(self, listener: Listener) -> replay.Asker:
+    def asker(self, listener: Listener) -> Asker:
         """Whose transcripts a listener may see: those of their own layer, in the owner's own kind of session alone."""
         layers = frozenset({listener.layer}) if listener.scope is Scope.MAIN else frozenset[str]()
-        return replay.Asker(agent=self.site.agent, layers=layers, scopes=None)
+        return Asker(agent=self.site.agent, layers=layers, scopes=None)
 
-    def owner(self, within: Scope | None = None) -> replay.Asker:
+    def owner(self, within: Scope | None = None) -> Asker:
         """The owner at hand sees what everybody said to this agent, in one scope or in all."""
-        return replay.Asker(agent=self.site.agent, layers=None, scopes=frozenset({str(within)}) if within else None)
+        return Asker(agent=self.site.agent, layers=None, scopes=frozenset({str(within)}) if within else None)
 
     # Whoever names no asker is the owner.
 
-    def list(self, asker: replay.Asker | None = None, limit: int | None = None) -> Rows:
+    def list(self, asker: Asker | None = None, limit: int | None = None) -> Rows:
         """The asker's sessions, the latest first; `total` says how many there are."""
         asker = asker or self.owner()
         if not self.kept:
@@ -165,7 +157,7 @@ class Transcripts:
         """Where a session's transcript stands in the home."""
         return self.folder.path_of(id)
 
-    def get(self, id: str, asker: replay.Asker | None = None) -> Listed:
+    def get(self, id: str, asker: Asker | None = None) -> Listed:
         """One session of the asker's. Somebody else's and none at all are one answer."""
         asker = asker or self.owner()
         row = self.index.get(self.folder, id) if id and self.kept else None
@@ -176,33 +168,33 @@ class Transcripts:
     def read(
         self,
         id: str,
-        asker: replay.Asker | None = None,
+        asker: Asker | None = None,
         *,
         start: int = 0,
         limit: int = 50,
         newest: bool = False,
         known: Listed | None = None,
-    ) -> replay.TurnPage:
+    ) -> TurnPage:
         """A page of one session; `known` is its row from earlier, for whoever reads on while it grows."""
         row = known or self.get(id, asker)
         with self._shown(id, asker) as file:
             return replay.read(file, start=start, limit=limit, newest=newest, known=row.known)
 
-    def marks(self, id: str, asker: replay.Asker | None = None) -> tuple[replay.Record, ...]:
+    def marks(self, id: str, asker: Asker | None = None) -> tuple[Record, ...]:
         """What stands between the entries of one session, in order: cuts, flushes, taint, the end."""
         self.get(id, asker)
         with self._shown(id, asker) as file:
             return tuple(item.record for item in replay.scan(file, entries=False) if isinstance(item, replay.Placed))
 
     @contextmanager
-    def _shown(self, id: str, asker: replay.Asker | None) -> Iterator[OpenLog]:
+    def _shown(self, id: str, asker: Asker | None) -> Iterator[OpenLog]:
         """A transcript, for whom its header says may see it."""
         with self.folder.open(id) as file:
             if not (asker or self.owner()).sees(replay.header_of(file, replay.agent_of(self.folder.name))):
                 raise NoSuchSession(f"{id}: there is no such session")
             yield file
 
-    def find(self, query: str, asker: replay.Asker | None = None, *, limit: int = 50, max_chars: int = 200) -> Quotes:
+    def find(self, query: str, asker: Asker | None = None, *, limit: int = 50, max_chars: int = 200) -> Quotes:
         """The asker's entries that hold the words of a query, with a preview of each."""
         asker = asker or self.owner()
         if not self.kept or (asker.layers is not None and not asker.layers):
@@ -221,7 +213,7 @@ class Transcripts:
             found |= self._doubts[key]
         return found
 
-    def origins_of(self, turn: replay.Turn, layer: str, channel: str | None) -> frozenset[Origin]:
+    def origins_of(self, turn: Turn, layer: str, channel: str | None) -> frozenset[Origin]:
         """Where one line of a conversation came from, by who says it: a tool that the owner did not name as theirs, or
         another sender than whoever has this layer; what members say in their group is the group's own. A call of a tool of
         ours came from what the session had read by then."""
@@ -259,7 +251,7 @@ class Transcripts:
                     match item.record if isinstance(item, replay.Placed) else None:
                         case replay.TrustState(taint=taint):
                             read = origins(taint)
-                        case replay.Turn() as turn:
+                        case Turn() as turn:
                             read |= self.origins_of(turn, header.layer or "", header.source_plugin)
         except HomeError:
             return UNTRUSTED
@@ -354,7 +346,7 @@ def _speaking(sought: Sought, id: str) -> tuple[Touches, Picks]:
     if sought.all_of(id):
         return bool, lambda turn: True
 
-    def picks(turn: replay.Turn) -> bool:
+    def picks(turn: Turn) -> bool:
         return sought.entry(id, person_of(turn.sender_id, turn.source_plugin), turn.time, turn.text)
 
     return sought.words.touches, picks
