@@ -1,11 +1,11 @@
-"""The road out: what a listener is told, and in which order. Here: the system prompt, fitted into the budget and drawn, with an
-account of every row; and the filter that every prompt passes last, after hooks and additional files.
+"""The road out: the system prompt, fitted into the budget and drawn, with an account of every row; and the filter it
+passes last.
 
-Promise: `text == stable + volatile`; no budget is passed by one character, marks and headings included; `stable`
-depends on stable rows alone, so it stays byte-equal while memory, logs and the clock move; what is data cannot open or
-close a frame of ours. A piece that is, or holds a copy of, something kept from the listener is hidden, whatever its place,
-spelling, line ends, blanks or Unicode form. Pure: texts in, Prompt out.
-Not here: reading (gather), who may see what (layout), and what section marks hide of a document (Listener.view).
+Promise: `text == stable + volatile`; no budget is passed by one character; `stable` depends on stable rows alone, so it
+stays byte-equal while memory, logs and the clock move; what is data cannot open or close a frame of ours. A piece that
+is, or holds a copy of, something kept from the listener is hidden, whatever its place, spelling, line ends, blanks or
+Unicode form. Pure. Not here: reading (gather), who may see what (layout), and what section marks hide of a document
+(Listener.view).
 """
 
 from __future__ import annotations
@@ -33,10 +33,8 @@ _CLOCK_RESERVE = 800  # what the volatile side always keeps for the runtime bloc
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Piece:
-    """One text on its way into the prompt, already as this listener may see it.
-
-    A hook receives and returns these; `source` names the file it came from, for the privacy filter that runs after it.
-    """
+    """One text on its way into the prompt, already as this listener may see it. A hook receives and returns these;
+    `source` names the file it came from, for the privacy filter that runs after it."""
 
     row: Row
     path: str  # as shown; empty for rows that are no file
@@ -352,10 +350,8 @@ _OPEN_ROLES = frozenset({"skill", "subagent", "config"})  # never injected, yet 
 
 
 class Privacy:
-    """What one listener may be shown of one home, for the length of one prompt.
-
-    `table` is the layout without what a configuration calls a soul; `read` holds the documents the prompt is made of.
-    """
+    """What one listener may be shown of one home, for the length of one prompt. `table` is the layout without what a
+    configuration calls a soul; `read` holds the documents the prompt is made of."""
 
     def __init__(
         self,

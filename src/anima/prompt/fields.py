@@ -1,11 +1,9 @@
-"""What pages declare: the fields of IDENTITY.md, the peers of AGENTS.md, and sub-agents.
+"""What pages declare: the fields of IDENTITY.md, the peers of AGENTS.md, and sub-agents. Pure.
 
-Promise: reading never fails, whatever the text; a value that was read is one clean line. Front matter, fenced code and HTML
-comments do not count as fields, so that nothing a reader cannot see becomes a name. The page's name is a
-sub-agent's id, whatever it says of itself, and its text without front matter its instructions. A page that cannot be used is
-left out and said; fields of other systems that we do not have are passed over, and what a page asks for only narrows.
-Not here: files, which of several sources gives a field (identity), filling one in (text.pages), running a sub-agent
-(agent.desk), who sees what (layout).
+Promise: reading never fails, whatever the text; a value that was read is one clean line. Front matter, fenced code and
+HTML comments do not count as fields, so that nothing a reader cannot see becomes a name. A sub-agent's id is its page's
+name, and its text its instructions; a page that cannot be used is left out and said, and what one asks for only
+narrows. Not here: which source gives a field (identity), filling one in (text.pages), running a sub-agent (agent.desk).
 """
 
 from __future__ import annotations
@@ -198,11 +196,9 @@ class Peer:
 
 
 def peers(text: str) -> tuple[Peer, ...]:
-    """The peers a file names, also those in one section of an operating guide. The first of two with one id counts.
-
-    A peer is an item of the form `**id**: description` or `id — description` directly under a heading that names peers.
-    A section counts when it is mostly peers, so that rules under "Working with other agents" are not taken for names.
-    """
+    """The peers a file names, also those in one section of an operating guide. The first of two with one id counts. A
+    peer is an item of the form `**id**: description` or `id — description` directly under a heading that names peers. A
+    section counts when it is mostly peers, so that rules under "Working with other agents" are not taken for names."""
     found: dict[str, Peer] = {}
     for section in _sections(text):
         named = [peer for peer in section if peer]

@@ -1,9 +1,10 @@
-"""Prompts: the rows of a home's table become pieces as one listener may see them, and those a prompt; and who the agent is.
+"""Prompts: the rows of a home's table become pieces as one listener may see them, and those a prompt; and who the agent
+is.
 
 Promise: rows visible to the listener → read → drop what scope, section mark or user layer hides → privacy filter → fit
-→ draw, from what stands in the store now. A file that cannot be read becomes a row of the manifest, never an error.
-A Prompts lives as long as its Home and is safe to share by threads.
-Not here: the filter that runs last, and how a prompt is fitted (prompt), who may see what (layout).
+→ draw, from what stands in the store now. A file that cannot be read becomes a row of the manifest, never an error. A
+Prompts lives as long as its Home and is safe to share by threads. Not here: the filter that runs last, and how a prompt
+is fitted (prompt), who may see what (layout).
 """
 
 from __future__ import annotations
@@ -65,10 +66,8 @@ class AgentIdentity:
         return self.resolved().name.value
 
     def resolved(self, listener: Listener | None = None) -> Resolved:
-        """Every field with its source: interface override, agent configuration, IDENTITY.md, then "Assistant".
-
-        With a listener, of IDENTITY.md only what they see.
-        """
+        """Every field with its source: interface override, agent configuration, IDENTITY.md, then "Assistant". With a
+        listener, of IDENTITY.md only what they see."""
 
         config, agent = self._site.config, self._site.agent
         own: list[tuple[str, Fields]] = [("anima.toml [identity]", config.identity)]
@@ -188,10 +187,8 @@ class Prompts:
         return found, wrong
 
     def prompt(self, listener: Listener, *, runtime: Runtime, for_owner: bool = True) -> Prompt:
-        """The prompt for a listener, from what stands in the store now.
-
-        `for_owner`: the manifest is for the owner's eyes, and says how much was kept back. A session's tells nothing of it.
-        """
+        """The prompt for a listener, from what stands in the store now. `for_owner`: the manifest is for the owner's
+        eyes, and says how much was kept back. A session's tells nothing of it."""
         gathering = _Gathering(self, listener, for_owner=for_owner)
         if not listener.is_owner and listener.person is not None:
             gathering.notes += filter(None, [how_to_own(listener.person, self.site.config.owner)])
@@ -363,11 +360,9 @@ class _Gathering:
         return kept[0] + middle + kept[1]
 
     def _seen(self, document: Document, visible: bool) -> tuple[View, bool]:
-        """What this listener sees of a document, and whether that is all of it.
-
-        What marks say of a line hangs on what stands before it and never on what follows, so the beginning of a text
-        shows what it shows in the whole of it.
-        """
+        """What this listener sees of a document, and whether that is all of it. What marks say of a line hangs on what
+        stands before it and never on what follows, so the beginning of a text shows what it shows in the whole of
+        it."""
         view = partial(self._listener.view, self._layout, document.path, visible=visible)
         if len(document.text) <= self._most_marked or document.text.startswith("---") or self._listener.sees_all:
             return view(document.text), True

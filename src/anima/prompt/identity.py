@@ -1,9 +1,9 @@
 """Who the agent is: which source gives its name and other fields, its avatar, and the soul it wears. Pure.
 
 Promise: the first source that has a field gives it; no absolute path is ever shown; the same rule, wall clock and dice
-give the same soul, the daily window beats chance, and the dice is rolled only where chance decides. Nothing is written:
-a soul is worn in memory, and a missing one falls back with a sentence.
-Not here: the documents (gather) and what they declare (fields), the record of what was worn (sessions), and who may see it (layout).
+give the same soul, the daily window beats chance, and the dice is rolled only where chance decides. A missing soul
+falls back with a sentence. Not here: the documents (gather) and what they declare (fields), the record of what was worn
+(sessions).
 """
 
 from __future__ import annotations
@@ -68,11 +68,9 @@ Fields = IdentityFields | IdentityConfig | AgentConfig  # a configuration has so
 
 
 def resolve(overrides: Iterable[tuple[str, Fields]]) -> Resolved:
-    """The first source that has a field gives it: interface, agent configuration, IDENTITY.md, in the order given.
-
-    An agent that is not the home's default one puts the interface override last. Where no source has an avatar, its
-    emoji stands in before the next source is asked; where none has an emoji, an avatar that is one does.
-    """
+    """The first source that has a field gives it: interface, agent configuration, IDENTITY.md, in the order given. An
+    agent that is not the home's default one puts the interface override last. Where no source has an avatar, its emoji
+    stands in before the next source is asked; where none has an emoji, an avatar that is one does."""
     chain = [
         (source, {key: one_line(getattr(given, key, "") or "") for key in FIELDS}) for source, given in [*overrides]
     ]
@@ -259,11 +257,9 @@ def parse_duration(text: str) -> timedelta:
 
 
 def decide(rule: PersonaRule, now: datetime, dice: Random) -> Decision:
-    """Whether the alternate soul is worn at `now`, an aware time in the user's timezone.
-
-    The window is one of the wall clock: when the clocks go back, an hour that comes twice counts twice; when they go
-    forward, an hour that is skipped does not come.
-    """
+    """Whether the alternate soul is worn at `now`, an aware time in the user's timezone. The window is one of the wall
+    clock: when the clocks go back, an hour that comes twice counts twice; when they go forward, an hour that is skipped
+    does not come."""
     if now.utcoffset() is None:
         raise BadArguments("the time must say its timezone, and that must be the user's")
     if rule.holds(now.time()):

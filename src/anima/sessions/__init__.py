@@ -1,12 +1,10 @@
-"""Conversations: the agent's hand in a home, its tools, its transcripts, and what is written down before a cut. Here: which
-scope, channel and chat a session key says, and which agent a binding gives a chat to.
+"""Conversations: the agent's hand in a home, its tools, its transcripts, and what is written down before a cut. Here:
+which scope, channel and chat a session key says, and which agent a binding gives a chat to. Pure.
 
-Promise: a key or a chat type that is not understood is GROUP; a chat narrows a scope and never widens it. Pure.
-Not here: beginning a session (session).
-
-Keys are words parted by colons, as OpenClaw writes them: `main`, `agent:<id>:main`, `agent:<id>:subagent:<name>`,
-`agent:<id>:<channel>:direct:<peer>`, `agent:<id>:<channel>:group:<chat>`, `agent:<id>:<channel>:channel:<chat>`,
-`…:thread:<n>` behind any of them, `cron:<job>`, `heartbeat`, `hook:<name>`.
+Promise: a key or a chat type that is not understood is GROUP; a chat narrows a scope and never widens it. Keys are
+words parted by colons, as OpenClaw writes them: `main`, `agent:<id>:main`, `agent:<id>:subagent:<name>`,
+`agent:<id>:<channel>:<kind>:<chat>` with a kind of `CHATS`, `…:thread:<n>` behind any of them, `cron:<job>`,
+`heartbeat`, `hook:<name>`. Not here: beginning one (session).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """What each tool of the table does in a session: the agent's reading, searching and writing.
 
 Promise: what is read passes the scope filter, what is written is a Change with the session's scope and taint, and
-reading untrusted text taints the session. Not here: the table and its arguments (tools), what an agent can say of itself (self_report), a
-session's life (session).
+reading untrusted text taints the session. Not here: the table and its arguments (tools), what an agent can say of
+itself (self_report), a session's life (session).
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """The index of transcripts, one SQLite file: the list of sessions, and which entry of which session holds which words.
 
-Promise: derived from the transcripts and never more than late; of a session that has grown only what is new is read, and
-what was forgotten or removed leaves no word in the file. A file that is missing, damaged or of another version is begun
-again; where none can be kept, the same is made in memory. Whose a session is, is filtered in the query, and no order
-depends on what a hidden session holds. Safe to share by threads and processes.
-Not here: who may ask (transcripts), how lines are read (replay).
+Promise: derived and never more than late; of a session that has grown only what is new is read, and what was forgotten
+or removed leaves no word in the file. A file that is missing, damaged or of another version is begun again; where none
+can be kept, the same is made in memory. Whose a session is, is filtered in the query, and no order depends on what a
+hidden session holds. Safe to share by threads and processes. Not here: who may ask (transcripts), how lines are read
+(replay).
 """
 
 from __future__ import annotations
@@ -100,10 +100,8 @@ class Quotes:
 
 
 class TranscriptIndex:
-    """The list of sessions and their words. Lives as long as its home.
-
-    `make` makes the file's folder; it is called when there is something to put in.
-    """
+    """The list of sessions and their words. Lives as long as its home. `make` makes the file's folder; it is called
+    when there is something to put in."""
 
     def __init__(self, path: str, *, redact: replay.Redact, make: Callable[[], object] = lambda: None) -> None:
         self._redact, self._make = redact, make

@@ -1,11 +1,10 @@
 """Flushing: what a conversation held reaches the day's log before the conversation is cut, whichever way the cut comes.
 
 Promise: a line the user marked to be remembered is always kept; beyond those what tells most, up to a share of the
-turns; what was only asked tells nothing. Each turn is looked at once, and a line whose words stand in the log already is
-not written again, so a flush that a
-crash interrupted is simply done again. The model, where there is one, is asked once a cycle and given up after three
-failures; whatever it answers can only be appended, through the gate like any write. The date is the user's.
-Not here: when to flush (session); the wordings (tables/worth.toml).
+turns; what was only asked tells nothing. Each turn is looked at once, and no line is written again whose words stand in
+the log, so a flush that a crash interrupted is simply done again. The model is asked once a cycle and given up after
+three failures; its answer can only be appended, through the gate. The date is the user's. Not here: when to flush
+(session); the wordings (tables/worth.toml).
 """
 
 from __future__ import annotations

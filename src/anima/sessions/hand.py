@@ -2,9 +2,10 @@
 
 Promise: text comes in by `take_in` alone; untrusted text taints the session for good, on the disk too once there is a
 transcript, until the owner clears it. What the session writes carries its scope and taint. A tool's answer is text from
-outside before anybody hears it, and every call is on record with its answer or the reason of its no; one that waits for the
-owner stands there only when it is answered. A quotation is word for word one message's of the owner's, and of nobody else.
-Not here: the conversation (session), tools (calls), what becomes of what was said (flush), the owner's yes (memory).
+outside before anybody hears it, and every call is on record with its answer or the reason of its no; one that waits for
+the owner stands there only when it is answered. A quotation is word for word one message's of the owner's, and of
+nobody else. Not here: the conversation (session), tools (calls), what becomes of what was said (flush), the owner's yes
+(memory).
 """
 
 from __future__ import annotations
@@ -173,12 +174,10 @@ class Hand:
         turn: Turn | None = None,
         recorded: bool = False,
     ) -> None:
-        """The one way by which text comes into a session, and what that does to its trust.
-
-        It stands in the document at `path`, was said in other `sessions`, is a `turn` of this one or of these `origins`;
-        without any of them it is the conversation's own. Untrusted origins taint the session and whoever called it; flow
-        rules that watch for them, or for the document, are active from now on, on the disk too, unless the transcript has it `recorded`.
-        """
+        """The one way by which text comes into a session, and what that does to its trust. It stands in the document at
+        `path`, was said in other `sessions`, is a `turn` of this one or of these `origins`; without any of them it is
+        the conversation's own. Untrusted origins taint the session and whoever called it; flow rules that watch for
+        them, or for the document, are active from now on, on the disk too, unless the transcript has it `recorded`."""
         events = [FlowEvent(path=path, by_tool=True)] if path else []
         talks = self.rooms
         found = {*origins, *self._origins_of(path, text)}
@@ -304,11 +303,9 @@ class Hand:
     def submit(
         self, change: Change, *, what: str = "write", submitted: str | None = None, wish: tuple[object, ...] = ()
     ) -> Receipt:
-        """Takes a change the road in, under this session's limits.
-
-        Where its listener does not see the whole document, `submitted` alone is judged: what was handed in for this
-        `wish`, without what stands there. Nothing in the receipt hangs on that then.
-        """
+        """Takes a change the road in, under this session's limits. Where its listener does not see the whole document,
+        `submitted` alone is judged: what was handed in for this `wish`, without what stands there. Nothing in the
+        receipt hangs on that then."""
         with self._mutex:
             now = self.site.clock()
             while self._recent and now - self._recent[0] > _MINUTE:

@@ -1,8 +1,9 @@
 """The index of transcripts of a home on a server: parts in its database, packed and held like those of its documents.
 
-Promise: answers are those that `find` gives over a file, whichever server of a fleet is asked, and what one has taken in no
-other reads again. Of a session that has grown only what is new is read. Whose a session is, is filtered before anything is
-counted. Where the index cannot be had, nothing is found, and it is said. Not here: parts and arrays (search).
+Promise: answers are those that `find` gives over a file, whichever server of a fleet is asked, and what one has taken
+in no other reads again. Of a session that has grown only what is new is read. Whose a session is, is filtered before
+anything is counted. Where the index cannot be had, nothing is found, and it is said. Not here: parts and arrays
+(search).
 """
 
 from __future__ import annotations

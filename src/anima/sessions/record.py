@@ -2,9 +2,9 @@
 
 Promise: text is redacted before it is encoded, so that no secret the scan knows reaches the disk; what user and
 assistant said is on the disk when `log` returns, and what tools said no later than the next such line. Lines stand in
-the order in which they came, whatever the clock says. A Transcript lives as long as its session and is safe to share
-by threads; a file that was removed beneath it is begun again.
-Not here: what is worth a record (session), reading lines (replay), and how lines get into a file (store.logs).
+the order in which they came. A Transcript lives as long as its session and is safe to share by threads; a file that was
+removed beneath it is begun again. Not here: what is worth a record (session), reading lines (replay), and how lines get
+into a file (store.logs).
 """
 
 from __future__ import annotations
@@ -72,11 +72,9 @@ _KEYS = {
 
 
 class Transcript:
-    """The record of one session that is open. Make one with `create` or `resume`.
-
-    `context`, in a dialect that keeps one, is the second file of the pair: what the model still sees. It takes every
-    entry too and is written anew at each boundary.
-    """
+    """The record of one session that is open. Make one with `create` or `resume`. `context`, in a dialect that keeps
+    one, is the second file of the pair: what the model still sees. It takes every entry too and is written anew at each
+    boundary."""
 
     def __init__(
         self,

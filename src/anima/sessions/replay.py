@@ -1,9 +1,9 @@
 """The lines of a transcript, and how a transcript is read back: in pages, as a stream, with what is damaged in it.
 
 Promise: one line is one record; no bytes make a reader raise, and a line that cannot be read costs that line alone. No
-file is loaded whole: entries are counted and sought by blocks of bytes, and only those asked for are parsed. Reads go over
-anything with `size` and `read`, and change nothing. Transcripts of other programs are read too, whatever their blanks.
-Not here: writing lines (record), and which transcripts somebody may read (transcripts).
+file is loaded whole: entries are counted and sought by blocks of bytes, and only those asked for are parsed. Reads go
+over anything with `size` and `read`, and change nothing. Transcripts of other programs are read too. Not here: writing
+(record), who may read (transcripts).
 """
 
 from __future__ import annotations
@@ -408,10 +408,8 @@ class TurnPage:
 
 
 def read(file: Readable, *, start: int = 0, limit: int = 50, newest: bool = False, known: Count = START) -> TurnPage:
-    """A page: `limit` entries from entry `start` on, or, with `newest`, before the `start` newest ones.
-
-    `known` is a count of this file from earlier, such as the session list's; it spares counting again.
-    """
+    """A page: `limit` entries from entry `start` on, or, with `newest`, before the `start` newest ones. `known` is a
+    count of this file from earlier, such as the session list's; it spares counting again."""
     end = count(file, since=known)
     tail = tuple(scan(file, since=end))  # at most one line that has no end
     total = end.entries + sum(isinstance(item, Placed) and isinstance(item.record, Turn) for item in tail)

@@ -1,7 +1,8 @@
 """What an agent can say about itself: who it is, what it knows, how it lives, and what was said in its sessions.
 
 Promise: answers are short enough for a model to take in one turn, hold only what the session's listener may see, and
-say when something was left out. Each is a plain dictionary. Not here: the tool table (tools), the transcripts (transcripts).
+say when something was left out. Each is a plain dictionary. Not here: the tool table (tools), the transcripts
+(transcripts).
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""A Session: the agent's hand in a home; and Sessions: the conversations of one home, begun, taken up, listed and found.
+"""A Session: the agent's hand in a home; and Sessions: the conversations of one home, begun, taken up, listed and
+found.
 
 Promise: an agent reaches documents only through `call`; what it reads passes the scope filter, what it writes passes
-the road with its session's taint. What was said is on the disk before `log` returns, and what is worth keeping of it is
-written down before the context is cut. A key or a chat type that is not understood is GROUP, a channel narrows a scope
-and never widens it, and no agent speaks in the place of another. Both are safe to share by threads.
-Not here: what it has read (hand), tools (tools, calls), how a flush is done (flush), what was said (transcripts),
-what a session key says (sessions).
+the road with its session's taint. What was said is on the disk before `log` returns, and what is worth keeping is
+written down before the context is cut. A channel narrows a scope and never widens it, and no agent speaks in the place
+of another. Both are safe to share by threads. Not here: what it has read (hand), tools (tools, calls), how a flush is
+done (flush), what was said (transcripts).
 """
 
 from __future__ import annotations
@@ -95,11 +95,9 @@ class Session(Hand):
         sender_id: str | None = None,
         name: str | None = None,
     ) -> Turn | None:
-        """Records one line of the conversation, secrets struck out; None where transcripts are switched off.
-
-        What a tool says is text from outside, unless its `name` is one of `own_tools`; so is what another sender says.
-        The transcript begins with the first line or call; a session in which nothing happens leaves none.
-        """
+        """Records one line of the conversation, secrets struck out; None where transcripts are switched off. What a
+        tool says is text from outside, unless its `name` is one of `own_tools`; so is what another sender says. The
+        transcript begins with the first line or call; a session in which nothing happens leaves none."""
         with self.at_work():
             speaker = sender_id if sender_id is not None or role != "user" else self.sender
             said = Turn(timestamp="", role=role, content=content, sender_id=speaker, message_id=message_id, name=name)
@@ -182,9 +180,7 @@ class Session(Hand):
 
     def call(self, name: str, arguments: Mapping[str, Any] | None = None, *, id: str | None = None) -> dict[str, Any]:
         """A tool's result as a plain dictionary. A refused write is an answer; a wrong argument raises BadArguments.
-
-        The call is part of the transcript, with the host's own `id` for it; so is one that went wrong.
-        """
+        The call is part of the transcript, with the host's own `id` for it; so is one that went wrong."""
         given = {} if arguments is None else arguments
 
         def work() -> dict[str, Any]:
@@ -215,11 +211,9 @@ class Session(Hand):
         return answer
 
     def run(self, calls: Iterable[Any] | None) -> list[Any]:
-        """Carries out the tool calls of a model's message, in order, and answers each in the shape it came in.
-
-        Takes `message.tool_calls` or `response.output` of OpenAI's, `message.content` of Anthropic's, or pairs (name,
-        arguments). An error is an answer too, a sentence that a model can act on.
-        """
+        """Carries out the tool calls of a model's message, in order, and answers each in the shape it came in. Takes
+        `message.tool_calls` or `response.output` of OpenAI's, `message.content` of Anthropic's, or pairs (name,
+        arguments). An error is an answer too, a sentence that a model can act on."""
         self._check_open()
         answers = []
         for each in tool_calls(calls):
@@ -274,11 +268,9 @@ class Session(Hand):
     def sub(
         self, *, agent: Subagent | None = None, model: str | None = None, complete: Complete | None = None
     ) -> Session:
-        """A sub-session: a helper of the agent's, in the SUBAGENT scope, that knows no more than that and keeps no memory;
-        of a declared sub-agent it has the page, and may write to its own folder.
-
-        What taints it taints this session too, because its report comes back here.
-        """
+        """A sub-session: a helper of the agent's, in the SUBAGENT scope, that knows no more than that and keeps no
+        memory; of a declared sub-agent it has the page, and may write to its own folder. What taints it taints this
+        session too, because its report comes back here."""
         listener = Listener(scope=Scope.SUBAGENT, layer=self.listener.layer, workspace=agent.workspace if agent else "")
         return Session(
             rooms=self.rooms,
@@ -306,11 +298,9 @@ class Session(Hand):
         return Pressure(tokens=tokens, limit=limit, near=near, flushed=flushed)
 
     def flush(self, reason: str, *, complete: Complete | None = None) -> Flushed:
-        """Writes down what is worth keeping of everything said since the last flush. For any host, before any cut:
-        near the limit, on an overflow, `/new`, `/reset`. Doing it twice writes nothing twice.
-
-        With a completion function, here or given to the session, the model adds its own lines once a cycle.
-        """
+        """Writes down what is worth keeping of everything said since the last flush. For any host, before any cut: near
+        the limit, on an overflow, `/new`, `/reset`. Doing it twice writes nothing twice. With a completion function,
+        here or given to the session, the model adds its own lines once a cycle."""
         with self._flush_mutex:
             if self._is_flushing or self._closed:  # the host's own model came back here
                 return Flushed(reason=reason, status="nothing", through=self._flushing.through)
@@ -418,17 +408,15 @@ class Sessions(Rooms):
         guest: tuple[str, str] | None = None,
         id: str | None = None,
     ) -> Session:
-        """A conversation: the agent's hand in this home. Its prompt is frozen now.
-
-        Who speaks is `channel:sender`; without a channel, `sender` is all of it. Nobody named is the owner, and so is who
-        is named in `owner`; anybody else has a layer of their own. In a direct chat the chat is the sender.
-        A group chat (`chat_type`) narrows the scope to GROUP; with `group` it has `groups/<channel.id>/` as its own memory.
-        `complete` is the host's model, asked once before a cut. `id` is a door's own name for it, where it has one.
-        With a `guest`, its credential and what the owner calls it, the conversation is one of an agent elsewhere, and counts
-        as having read text from outside. With an `id`, the session has that of the conversation elsewhere that it is.
-        Raises BadArguments when a binding gives this channel, account and chat to another agent, and for an id that there is:
-        what was read in that session must not be lost.
-        """
+        """A conversation: the agent's hand in this home. Its prompt is frozen now. Who speaks is `channel:sender`;
+        without a channel, `sender` is all of it. Nobody named is the owner, and so is who is named in `owner`; anybody
+        else has a layer of their own. In a direct chat the chat is the sender. A group chat (`chat_type`) narrows the
+        scope to GROUP; with `group` it has `groups/<channel.id>/` as its own memory. `complete` is the host's model,
+        asked once before a cut. `id` is a door's own name for it, where it has one. With a `guest`, its credential and
+        what the owner calls it, the conversation is one of an agent elsewhere, and counts as having read text from
+        outside. With an `id`, the session has that of the conversation elsewhere that it is. Raises BadArguments when a
+        binding gives this channel, account and chat to another agent, and for an id that there is: what was read in
+        that session must not be lost."""
         if id and self.kept and self.has(id):
             raise BadArguments(f"there is a session {id} already; it can be resumed")
         if self.site.config.binding and (channel or account or chat):  # one agent never speaks in the place of another
@@ -487,9 +475,7 @@ class Sessions(Rooms):
         self, id: str, *, model: str | None = None, access: Access = "rw", complete: Complete | None = None
     ) -> Session:
         """A session taken up again: its listener, what it had read, and how far it was written down. The prompt is new.
-
-        Raises NoSuchSession, for another agent's too.
-        """
+        Raises NoSuchSession, for another agent's too."""
         if not self.kept:
             raise NoSuchSession(f"{id}: no transcripts are kept here", hint="sessions.dir in anima.toml is empty")
         talk = self.carry_on(id)

@@ -1,9 +1,9 @@
 """The agent's tools as one table, tables/tools.toml: name, purpose, arguments, hints, and scopes in which each exists;
 and calls of them in the shapes in which models' services send them.
 
-Promise: MCP, HTTP, adapters and the command line are made from these rows; arguments are checked against them and a
-wrong one is answered with a sentence a model can act on. A call is answered in the shape it came in, so that the host
-hands the answers back as they are. Not here: what a tool does (calls), carrying out a call (session).
+Promise: MCP, HTTP, adapters and the command line are made from these rows; a wrong argument is answered with a sentence
+a model can act on, and a call in the shape it came in. Not here: what a tool does (calls), carrying out a call
+(session).
 """
 
 from __future__ import annotations
