@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import dropwhile
 from typing import Literal
@@ -349,23 +349,19 @@ _LINES = re.compile(r"[^\r\n\v\f\x1c-\x1e\x85\u2028\u2029]+")
 _OPEN_ROLES = frozenset({"skill", "subagent", "config"})  # never injected, yet nothing private
 
 
+@dataclass(eq=False, repr=False, slots=True)
 class Privacy:
     """What one listener may be shown of one home, for the length of one prompt. `table` is the layout without what a
     configuration calls a soul; `read` holds the documents the prompt is made of."""
 
-    def __init__(
-        self,
-        layout: Layout,
-        table: Layout,
-        listener: Listener,
-        documents: Documents,
-        document: Callable[[str], Document | None],
-        read: Mapping[str, Document],
-    ) -> None:
-        self._layout, self._table, self._listener, self._documents = layout, table, listener, documents
-        self._document, self._read = document, read
-        self._kept: dict[bool, list[Secret]] = {}
-        self.alternate = False  # the soul that is worn is a file of the owner's choice
+    _layout: Layout
+    _table: Layout
+    _listener: Listener
+    _documents: Documents
+    _document: Callable[[str], Document | None]
+    _read: Mapping[str, Document]
+    _kept: dict[bool, list[Secret]] = field(default_factory=dict)
+    alternate: bool = False  # the soul that is worn is a file of the owner's choice
 
     def is_free(self, path: DocPath) -> bool:
         """Whether the table says nothing of a file, so that the configuration alone decides who sees it."""

@@ -163,7 +163,6 @@ class Prompts:
         return document
 
     def is_marked(self, document: Document) -> bool:
-        """Whether marks may stand in a document."""
         held = self._large.get(document.path.text)
         return held[2] if held is not None and held[1] is document else may_be_marked(document.text)
 
@@ -232,7 +231,6 @@ class _Gathering:
 
     @cached_property
     def privacy(self) -> Privacy:
-        """The filter; the owner's own prompt needs none."""
         return Privacy(
             self._layout, self._prompts.table, self._listener, self._documents, self._document_or_none, self._read
         )
@@ -571,7 +569,6 @@ def _gives_orders(name: str) -> bool:
 
 
 def hidden(text: str) -> tuple[Finding, ...]:
-    """What the scan sees of hidden text."""
     return _scan().find_hidden(text) if may_hide(text) else ()
 
 

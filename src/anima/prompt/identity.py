@@ -59,7 +59,6 @@ class Resolved:
 
     @property
     def fields(self) -> IdentityFields:
-        """The values without their sources."""
         found = {key: getattr(self, key) for key in FIELDS}
         return IdentityFields(**{key: sourced.value for key, sourced in found.items() if sourced})
 

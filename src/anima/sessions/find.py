@@ -122,7 +122,6 @@ class TranscriptIndex:
         self.check = self._kept.check
 
     def begin_again(self) -> None:
-        """An index without anything, in a new file, if there was one."""
         if self._kept.exists:
             self._kept.begin_again()
 
@@ -334,7 +333,6 @@ def _row(
 
 
 def _add(db: sqlite3.Connection, logs: Logs, name: str, turns: Sequence[replay.Turn]) -> None:
-    """Puts entries of a session in, with their words."""
     session = db.execute("select id from session where folder = ? and name = ?", (logs.name, name)).fetchone()[0]
     first = db.execute("select coalesce(max(id), 0) + 1 from turn").fetchone()[0]
     rows = [(id, turn, turn.words[:INDEXED]) for id, turn in enumerate(turns, first)]

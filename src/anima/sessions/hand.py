@@ -486,7 +486,6 @@ class OutsideCalls:
 
     @property
     def waiting(self) -> WaitingCalls:
-        """The cards of calls that wait."""
         return self._hand.rooms.writer().calls
 
 

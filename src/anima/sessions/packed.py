@@ -149,8 +149,6 @@ class PackedTranscripts(TranscriptIndex):
 
 
 def _seen(field: Field, logs: Logs, asker: Asker) -> list[DocumentRow]:
-    """The sessions of a folder that an asker may see."""
-
     def sees(row: DocumentRow) -> bool:
         agent, scope = json.loads(row.kind)
         return asker.sees(Header(id="", timestamp="", agent_id=agent, layer=row.layer, scope=scope))

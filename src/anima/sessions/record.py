@@ -384,7 +384,6 @@ def forget(folder: Logs, id: str, touches: Touches, picks: Picks | None = None, 
 
 
 def _lines(file: Readable) -> Iterator[bytes]:
-    """Every line with its newline."""
     return (raw + b"\n" * ended for _, raw, ended in replay.lines(file))
 
 

@@ -201,8 +201,6 @@ def parse(raw: bytes, *, number: int = -1, offset: int = -1) -> Record | str:
 
 
 def _a(kind: type[T]) -> Callable[[Any], T]:
-    """A check that a value is one of these."""
-
     def checked(value: Any) -> T:
         if not isinstance(value, kind):
             raise TypeError
@@ -446,7 +444,6 @@ def count(file: Readable, *, since: Count = START, end: int | None = None, entry
 
 
 def _back(file: Readable, end: Count, wanted: int) -> Count:
-    """A place at or before an entry, sought from the end."""
     at = end
     while at.offset > 0 and at.entries > wanted:
         offset, block = block_before(file, at.offset)

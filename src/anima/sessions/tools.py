@@ -144,7 +144,6 @@ def _value(tool: str, argument: Argument, given: Mapping[str, Any]) -> Any:
 
 
 def tool_of(name: str, row: dict[str, Any]) -> Tool:
-    """A tool as a row of a table says it."""
     made: dict[str, Any] = {"name": name, "scopes": frozenset(map(Scope, row.get("scopes", Scope)))}
     for part in ("arguments", "answer"):
         made[part] = tuple(Argument(name=key, **values) for key, values in row.get(part, {}).items())
@@ -189,7 +188,6 @@ class ToolCall:
     shape: str
 
     def answered(self, answer: Mapping[str, Any], wrong: bool) -> Any:
-        """The answer in the shape of the call."""
         text = json.dumps(answer, ensure_ascii=False)
         match self.shape:
             case "openai":

@@ -51,7 +51,6 @@ class Transcripts:
 
     @cached_property
     def redact(self) -> replay.Redact:
-        """How transcripts of this home strike out secrets."""
         return redaction(self.site.config.sessions)
 
     @cached_property
