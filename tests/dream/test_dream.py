@@ -16,10 +16,10 @@ from anima.dream.material import (
     Held,
     LogNote,
     Material,
+    Preset,
     SweepPlan,
     Tallies,
     Tally,
-    preset_of,
     score,
     why_junk,
 )
@@ -62,7 +62,7 @@ def night(
         Material(
             now=NOW,
             today=TODAY,
-            rules=preset_of(rules),
+            rules=Preset.named(rules),
             notes=ordered,
             memory=memory,
             held=lines,
@@ -336,7 +336,7 @@ def evidence(**given: object) -> Evidence:
 
 
 def test_the_presets_have_the_numbers_of_their_systems() -> None:
-    found = score(evidence(), today=TODAY, rules=preset_of("nexo"))
+    found = score(evidence(), today=TODAY, rules=Preset.named("nexo"))
 
     assert (PRESETS["nexo"].score, PRESETS["nexo"].recalls, PRESETS["nexo"].questions, PRESETS["nexo"].limit) == (
         0.35,
@@ -366,7 +366,7 @@ def test_a_score_lies_between_0_and_1_in_every_preset(
 
 def test_a_preset_that_is_none_is_told() -> None:
     with pytest.raises(BadArguments, match="there are anima, nexo, openclaw"):
-        preset_of("lucid")
+        Preset.named("lucid")
 
 
 # -- a night -----------------------------------------------------------------------------------------------------------------

@@ -46,26 +46,19 @@ MAX_ANSWER = 200_000
 MAX_LOST = 0.25  # of the prior lines
 MAX_LINE = 400
 Unsafe = Callable[[str], str | None]  # why a line may not be added, or None
+Shown = Callable[[Held], bool]  # whether a model may see a line of memory
 Updates = Callable[[str, str], bool]  # whether a new line makes an old one untrue
 
 
 def consult(
-    made: SweepPlan,
-    material: Material,
-    complete: Complete,
-    *,
-    unsafe: Unsafe,
-    shown: Callable[[Held], bool],
-    timeout: float = TIMEOUT,
-    tokens: int = TOKENS,
+    made: SweepPlan, material: Material, complete: Complete, *, unsafe: Unsafe, shown: Shown, timeout: float = TIMEOUT
 ) -> tuple[SweepPlan, str]:
-    """The plan as a model would have it, or the plan as it was, and what the diary says of asking. `shown` says which lines
-    of memory a model may see."""
+    """The plan as a model would have it, or the plan as it was, and what the diary says of asking."""
     if not made.promotions:
         return made, NOTHING_TO_ASK
     night = _Night(made, material, unsafe=unsafe, shown=shown)
     question = ask(night.candidates, night.prior, night.budget)
-    why_not = consulted(complete, question, check=night.check, timeout=timeout, tokens=tokens)
+    why_not = consulted(complete, question, check=night.check, timeout=timeout)
     if why_not or night.plan is None:
         return made, f"{why_not[:1].upper()}{why_not[1:]}, so the night's own plan was used."
     plan, own = night.plan, {p.line for p in made.promotions}
@@ -79,13 +72,10 @@ def consult(
     return plan, f"A model helped: {told}." if told else "A model was asked and left every line as it was."
 
 
-# -- operations on a plan -----------------------------------------------------------------------------------------------
-
-
 class _Night:
     """One plan while a model's operations are tried on it. `plan` is what the accepted ones come to."""
 
-    def __init__(self, made: SweepPlan, material: Material, *, unsafe: Unsafe, shown: Callable[[Held], bool]) -> None:
+    def __init__(self, made: SweepPlan, material: Material, *, unsafe: Unsafe, shown: Shown) -> None:
         self.made, self.m, self.unsafe = made, material, unsafe
         self.plan: SweepPlan | None = None
         self.gone = {r.held.number for r in made.retirements} | {held.number for held in made.moves}
@@ -175,20 +165,12 @@ class _Night:
         first, *others = sorted(new, key=lambda p: -p.candidate.score.total)
         dates = [day for day in (*(p.candidate.since for p in new), *(held.since for held in old)) if day]
         told = [*(p.candidate.figures for p in new), *_evidence(old)]
-        return Promotion(
-            line=self.m.line(text, min(dates, default=None), told),
-            fact=text,
-            candidate=first.candidate,
-            also=tuple(p.candidate for p in others),
-            held=tuple(old),
-        )
+        line, also = self.m.line(text, min(dates, default=None), told), tuple(p.candidate for p in others)
+        return Promotion(line=line, fact=text, candidate=first.candidate, also=also, held=tuple(old))
 
 
 def _evidence(old: Sequence[Held]) -> list[Figures]:
     return [found for held in old if (found := evidence_of(held.raw))]
-
-
-# -- the diary ------------------------------------------------------------------------------------------------------------
 
 
 def narrated(entry: str, complete: Complete, *, unsafe: Unsafe, timeout: float = TIMEOUT) -> str:
@@ -207,9 +189,6 @@ def narrated(entry: str, complete: Complete, *, unsafe: Unsafe, timeout: float =
     if any(sign in prose for sign in ("<", "`", "](", "://", "[[", "_(")) or unsafe(prose) is not None:
         return ""
     return prose if set(_NUMBER.findall(prose)) <= set(_NUMBER.findall(entry)) else ""
-
-
-# -- operations -------------------------------------------------------------------------------------------------------
 
 
 class Verb(StrEnum):
@@ -260,9 +239,6 @@ class Outcome(NamedTuple):
     @property
     def accepted(self) -> bool:
         return not self.refusals
-
-
-# -- the question ------------------------------------------------------------------------------------------------------
 
 
 def ask(candidates: Sequence[Offer], prior: Sequence[Prior], budget: int) -> str:
@@ -511,8 +487,6 @@ def _bare(text: str) -> str:
     """A line without its sign and its tail of dates or scores: what it states."""
     return without_tail(bullet_text(text), loose=True)
 
-
-# -- asking ------------------------------------------------------------------------------------------------------------
 
 Check = Callable[[tuple[Operation, ...]], Outcome]
 

@@ -1,10 +1,8 @@
 """What a sweep looks at, what a line is worth, and what was decided: tallies of recalls, scores, junk, and the values between
 gathering, planning and writing.
 
-Promise: pure and frozen. Tallies fold the ledger's `recall` records one by one, so that a sweep costs what is new since the
-last; only searches of the owner's own main sessions count, and the same question on the same day counts once. Components of
-a score lie between 0 and 1 and can be shown. `why_junk` names the sort by shape, in linear time (tables/junk.toml). A
-SweepPlan says for each line where it came from and why it is there.
+Promise: pure and frozen. Tallies fold the ledger's `recall` records one by one; only searches of the owner's own main sessions
+count, and the same question on the same day counts once. `why_junk` names the sort by shape, in linear time (tables/junk.toml).
 Not here: which line a digest belongs to (sweep), how lasting a sentence is (text), what else keeps a line out (plan).
 """
 
@@ -24,14 +22,8 @@ from anima.text import DENSE, one_line, read_table
 from anima.text.notes import core_of, is_stated, sentence
 
 STRONG = 0.8  # of the best hit's score: a hit as high as this, or the first one, is strong
-WEIGHTS = {
-    "frequency": 0.24,
-    "relevance": 0.30,
-    "diversity": 0.15,
-    "recency": 0.15,
-    "consolidation": 0.10,
-    "conceptual": 0.06,
-}
+WEIGHTS = {"frequency": 0.24, "relevance": 0.30, "diversity": 0.15}
+WEIGHTS |= {"recency": 0.15, "consolidation": 0.10, "conceptual": 0.06}
 LIGHT_BOOST, REM_BOOST = 0.06, 0.09
 HALF_LIFE = 14.0
 HALF_LIVES = {"attribute": 90.0, "rule": 60.0, "decision": 60.0}  # by kind of line; else 14 days
@@ -114,18 +106,18 @@ class Preset:
     oldest: int | None = None  # days since the last recall
     careful: bool = False  # also weighs how lasting the line is, and replaces what is outdated
 
+    @staticmethod
+    def named(name: str) -> Preset:
+        if name not in PRESETS:
+            raise BadArguments(f"there is no preset {name!r}; there are {', '.join(PRESETS)}")
+        return PRESETS[name]
+
 
 PRESETS = {
     "anima": Preset(name="anima", score=0.30, recalls=2, questions=1, days=2, limit=40, careful=True),
     "nexo": Preset(name="nexo", score=0.35, recalls=3, questions=2, days=1, limit=20),
     "openclaw": Preset(name="openclaw", score=0.8, recalls=3, questions=3, days=1, limit=10, oldest=30),
 }
-
-
-def preset_of(name: str) -> Preset:
-    if name not in PRESETS:
-        raise BadArguments(f"there is no preset {name!r}; there are {', '.join(PRESETS)}")
-    return PRESETS[name]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,7 +182,6 @@ def score(evidence: Evidence, *, today: date, rules: Preset) -> Score:
 # -- junk: what says something about a moment, a machine or the agent itself -----------------------------------------------
 
 SHORTEST, LONGEST = 8, 400  # characters of a line worth keeping
-FEWEST_WORDS = 2
 _DENSE = re.compile(f"[{DENSE}]")
 _SIGN = {name: re.compile(one_line(pattern)) for name, pattern in read_table("dream", "junk").items()}
 
@@ -206,10 +197,7 @@ def _times(name: str, text: str) -> int:
 
 
 KINDS: tuple[tuple[str, Callable[[str], object]], ...] = (
-    (
-        "too short",
-        lambda text: (len(text) < SHORTEST and not _DENSE.search(text)) or _times("words", text) < FEWEST_WORDS,
-    ),
+    ("too short", lambda text: (len(text) < SHORTEST and not _DENSE.search(text)) or _times("words", text) < 2),
     ("too long", lambda text: len(text) > LONGEST),
     ("its own output", _SIGN["own"].search),
     ("a secret", _SIGN["secret"].search),

@@ -54,9 +54,6 @@ _FILLERS = frozenset("a an the el la los las un una der die das ein eine le les 
 _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)*")
 
 
-# -- notes and pages --------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
     """One note of a log: its first line's number, its lines, and all its words on one line."""
@@ -248,9 +245,6 @@ def _listed(parts: list[str]) -> str:
     return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
 
 
-# -- what came of which line ------------------------------------------------------------------------------------------
-
-
 def traces(made: SweepPlan, *, key: Key, memory: str, prose: str = "") -> list[list[str]]:
     """The rows of a mark: path, digest of a line there, digest of a line this sweep writes. `memory` is MEMORY.md's path."""
     diary = [line for line in made.diary.split("\n") if line.strip()]
@@ -282,9 +276,6 @@ def _told(made: SweepPlan, memory: str) -> Iterator[tuple[list[Place], str, str]
         yield places([wish.held]), wish.held.fact, ""
     for note, _ in made.truths:
         yield places([], note), note.fact, ""
-
-
-# -- what the week was about ------------------------------------------------------------------------------------------
 
 
 def _themes_of(week: Sequence[Candidate]) -> tuple[Theme, ...]:
@@ -381,9 +372,6 @@ def _bullets(text: str) -> Iterator[tuple[int, list[str]]]:
         start, parts = number, [bullet_text(line)] if is_item else []
     if parts:
         yield start, parts
-
-
-# -- opinions ------------------------------------------------------------------------------------------------------------
 
 
 def beliefs(opinions: Iterable[Retained]) -> tuple[Belief, ...]:

@@ -91,20 +91,10 @@ class _Night:
         considered.sort(key=lambda c: (-c.score.total, c.note.day, c.note.path, c.note.line))
         chosen = [c for c in considered if c.passed][: self.rules.limit]
         text, promotions, moves, waiting = self._fitted(chosen, {r.held.number for r in retirements})
-        return SweepPlan(
-            now=self.m.now,
-            today=self.m.today,
-            rules=self.rules,
-            promotions=tuple(promotions),
-            retirements=tuple(retirements),
-            moves=tuple(moves),
-            wishes=tuple(wishes),
-            considered=tuple(waiting.get(id(c), c) for c in considered),
-            recalls=self.m.recalls,
-            memory=text if text != self.m.memory else None,
-        )
-
-    # -- gathering --------------------------------------------------------------------------------------------------------
+        memory = text if text != self.m.memory else None
+        made = SweepPlan(now=self.m.now, today=self.m.today, rules=self.rules, recalls=self.m.recalls, memory=memory)
+        made = replace(made, promotions=tuple(promotions), retirements=tuple(retirements), moves=tuple(moves))
+        return replace(made, wishes=tuple(wishes), considered=tuple(waiting.get(id(c), c) for c in considered))
 
     def _gather(self) -> None:
         for note in self.m.notes:
@@ -229,27 +219,19 @@ class _Night:
         """What replaced a whole group."""
         return self._successor(sentence(group.newest.text), group.newest.day, group.tally)
 
-    # -- candidates -------------------------------------------------------------------------------------------------------
-
     def _candidate(self, group: _Group, replaces: list[Held]) -> Candidate:
         note = group.newest if replaces else max(group.notes, key=lambda n: (n.tally.hits if n.tally else 0, n.day))
-        degree = self._degree(note.text)
-        evidence = self._evidence(group, note, replaces, degree)
+        found = self._degree(note.text)
+        evidence = self._evidence(group, note, replaces, found)
         points = score(evidence, today=self.m.today, rules=self.rules)
         since = group.first.day if replaces or sentence(note.text).changes else None
-        gates = tuple(self._gates(evidence, points.total, degree, heir=bool(replaces)))
+        gates = tuple(self._gates(evidence, points.total, found, heir=bool(replaces)))
         if all(gate.passed for gate in gates):  # the others cost more, and matter only now
             gates += tuple(self._truth_gates(group, note, replaces))
-        return Candidate(
-            note=note,
-            evidence=evidence,
-            score=points,
-            lasting=degree.degree,
-            reasons=degree.reasons,
-            gates=gates,
-            since=since,
-            replaces=tuple(replaces),
+        made = Candidate(
+            note=note, evidence=evidence, score=points, lasting=found.degree, reasons=found.reasons, gates=gates
         )
+        return replace(made, since=since, replaces=tuple(replaces))
 
     def _evidence(self, group: _Group, note: LogNote, replaces: list[Held], degree: notes.Lasting) -> Evidence:
         tally, noted = group.tally, {n.day for n in group.notes}
@@ -299,16 +281,15 @@ class _Night:
             yield Gate("age", age <= rules.oldest, f"last asked for {age} days ago")
 
     def _truth_gates(self, group: _Group, note: LogNote, replaces: list[Held]) -> Iterator[Gate]:
-        known = self._known(note, replaces)
+        mine, numbers = sentence(note.text), {held.number for held in replaces}
+        others = (held for held in self.m.held if held.number not in numbers)
+        known = next((held for held in others if same_words(mine, sentence(held.fact))), None)
         said = f"memory says so already: {known.fact}" if known else "memory does not say so"
         yield Gate("new", known is None, said)
         before = self.m.promoted.get(key_of(note.text))
         again = before is not None and group.newest.day <= before and known is None
-        yield Gate(
-            "not taken out",
-            not again,
-            f"it was in memory on {before} and was taken out" if again else "never taken out",
-        )
+        said = f"it was in memory on {before} and was taken out" if again else "never taken out"
+        yield Gate("not taken out", not again, said)
         if self.rules.careful:
             old, until = sentence(group.newest.text), group.newest.day
             by = self._successor_of(group) or self._successor_of_twin(old, until)
@@ -316,13 +297,6 @@ class _Night:
             yield Gate("still so", by is None, said)
         doubt = self._doubt(note)
         yield Gate("trusted", doubt is None, doubt or "its words come from you or your agent alone")
-
-    def _known(self, note: LogNote, replaces: list[Held]) -> Held | None:
-        mine, numbers = sentence(note.text), {held.number for held in replaces}
-        said = (h for h in self.m.held if h.number not in numbers and same_words(mine, sentence(h.fact)))
-        return next(said, None)
-
-    # -- room ---------------------------------------------------------------------------------------------------------------
 
     def _fitted(
         self, chosen: list[Candidate], gone: set[int]

@@ -19,18 +19,7 @@ from datetime import UTC, date, datetime
 from typing import Any
 
 from anima.dream import Due, consult, due, following, pages
-from anima.dream.material import (
-    BUDGET,
-    Figures,
-    Held,
-    LogNote,
-    Material,
-    Preset,
-    Retirement,
-    SweepPlan,
-    Tallies,
-    preset_of,
-)
+from anima.dream.material import BUDGET, Figures, Held, LogNote, Material, Preset, Retirement, SweepPlan, Tallies
 from anima.dream.pages import Item, Place, Retained, reflect, retained
 from anima.dream.plan import key_of, plan_sweep
 from anima.errors import Damaged, HomeBusy, HomeError, StaleWrite
@@ -149,7 +138,7 @@ class Dreams:
         return Sweep(status="dry-run", plan=draft.made, diff=self._diff([*self._changes(draft), *self._bank.changes()]))
 
     def rules(self, preset: str | None = None) -> Preset:
-        return preset_of(preset or self._site.config.dream.preset)
+        return Preset.named(preset or self._site.config.dream.preset)
 
     @property
     def last(self) -> datetime | None:
@@ -210,8 +199,6 @@ class Dreams:
                 waiting += more
         return {place: frozenset(found) for place, found in places.items()}
 
-    # -- gathering --------------------------------------------------------------------------------------------------------
-
     def _catch_up(self) -> int:
         """Takes in what the ledger has since the last look; gives the number of its last record."""
         ledger = self._store.ledger
@@ -241,14 +228,12 @@ class Dreams:
             now, today = moment or (clock.astimezone(UTC), clock.astimezone(self._site.zone()).date())
             notes, known = tuple(self._notes(tallies)), self._marks.promoted
             keys = {key_of(note.text) for note in notes if note.tally} if known else ()
+            held = tuple(self._held(before or "", tallies))
             material = Material(
-                now=now,
-                today=today,
-                rules=rules,
-                notes=notes,
-                memory=before or "",
-                held=tuple(self._held(before or "", tallies)),
-                doubt=self._doubt,
+                now=now, today=today, rules=rules, notes=notes, memory=before or "", held=held, doubt=self._doubt
+            )
+            material = replace(
+                material,
                 promoted={key: known[digest] for key in keys if (digest := self._store.key.of(key)) in known},
                 recalls=len(self._recalls) - bisect_right(self._recalls, self._marks.through),
                 seed_form=self._layout.dialect == "nexo",
@@ -314,15 +299,9 @@ class Dreams:
             machine = source is not None and source.actor is Actor.DREAMER
             wrote = source.time.date() if machine and source and source.time else None
             digest = self._store.key.line(raw)
-            yield Held(
-                number=item.line,
-                raw=raw,
-                fact=(self._first_words(digest) if machine else "") or fact,
-                since=since,
-                machine=machine,
-                night=dreamed.get(item.line) or wrote,
-                tally=tallies.of(self._memory.text, (digest,)),
-            )
+            fact = (self._first_words(digest) if machine else "") or fact
+            night, tally = dreamed.get(item.line) or wrote, tallies.of(self._memory.text, (digest,))
+            yield Held(number=item.line, raw=raw, fact=fact, since=since, machine=machine, night=night, tally=tally)
 
     def _doubt(self, note: LogNote) -> str | None:
         """Why a note may not be built on."""
@@ -350,8 +329,6 @@ class Dreams:
             if found:
                 return " ".join(found.split())
         return ""
-
-    # -- writing ----------------------------------------------------------------------------------------------------------
 
     def _swept(self, rules: Preset, since: date | None, complete: Complete | None) -> Sweep:
         with self._mutex:
@@ -383,18 +360,12 @@ class Dreams:
             fields, diff = self._fields(draft), self._diff([*changes, *bank])
             receipts = self._submitted(changes, bank, fields, draft.began) if changes or bank else ()
             proposals = self._after(fields, receipts, wishes)
+        swept = Sweep(status="pending", plan=made, diff=diff, proposals=proposals)
         if not receipts:
-            return Sweep(status="pending", plan=made, diff=diff, proposals=proposals)
-        first = receipts[0]
-        return Sweep(
-            status="dreamed" if first.status == "written" else first.status,
-            plan=made,
-            diff=diff,
-            proposals=proposals,
-            change=first.change,
-            revision=first.revision,
-            said="" if first.status == "written" else first.reason or "",
-        )
+            return swept
+        first, done = receipts[0], receipts[0].status == "written"
+        swept = replace(swept, status="dreamed" if done else first.status, change=first.change, revision=first.revision)
+        return swept if done else replace(swept, said=first.reason or "")
 
     def _submitted(
         self, changes: list[Change], bank: list[Change], fields: dict[str, object], began: int
@@ -484,8 +455,6 @@ class Dreams:
                 self._store.append("sweep", begun[name] | {"change": name, "after": "crash"})
                 self._catch_up()
                 return
-
-    # -- the owner's own lines ----------------------------------------------------------------------------------------------
 
     def _wish_key(self, wish: Retirement) -> str:
         return self._store.key.of(f"{key_of(wish.held.fact)}\n{key_of(wish.by.text)}")
