@@ -2,9 +2,7 @@
 
 Promise: a plan touches nothing and lists everything that would be touched, and why; documents change by the one road,
 as one batch; what is forgotten is known again by its digest before the first line goes, so nothing brings it back
-meanwhile. Killed at any point, doing it again completes it. A document that changed in between is planned anew.
-What makes no sense is said before anything is looked at; a text or pattern together with a session, sender, origin or
-time narrows the choice.
+meanwhile. Killed at any point, doing it again completes it. What makes no sense is said before anything is looked at.
 Not here: how phrases are found (text.phrases), and whoever else keeps text (holders).
 """
 
@@ -18,7 +16,7 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime, time
 from functools import cache
 from itertools import chain
-from typing import Any
+from typing import Any, NamedTuple
 
 from anima.errors import BadArguments, BadText, HomeError, NoSuchDocument, StaleWrite
 from anima.forget.holders import Holder, Versions, is_document, without
@@ -33,6 +31,8 @@ from anima.text.markdown import heading_of, lines_of
 from anima.text.phrases import Left, Touched, Wanted, flat, is_strong, said_in, with_hanging
 
 RULE = "forget"
+NAMED = "the name of {path} holds it; rename the document yourself, the ledger keeps its names"
+UNPURGED = "history, snapshots and files that are no documents are left as they are; --purge reaches them too"
 _TRIES = 3
 _SHOWN = 200
 _FEW = 1000  # names that one record of the ledger holds
@@ -64,8 +64,7 @@ class Forgetting:
         return dict(found)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Plan:
+class _Plan(NamedTuple):
     """Everything that would be done. Nothing is, until `perform`."""
 
     sought: Choice
@@ -94,8 +93,6 @@ class Forget:
         asked = asked_of(self._site, **what)
         return self.plan(asked, purge=purge).shown if dry_run else self.perform(asked, purge=purge)
 
-    # -- the plan -------------------------------------------------------------------------------------------------------
-
     def plan(self, asked: Asked, *, purge: bool) -> _Plan:
         """What holds it, everywhere. Touches nothing."""
         documents, left = self._documents()
@@ -108,15 +105,9 @@ class Forget:
                 drawn += self._draw(sought, asked, document, dreamed)
         touched = [each for each in drawn if isinstance(each, Touched)]
         left += [each for each in drawn if isinstance(each, Left)]
-        notes = [
-            f"the name of {d.path} holds it; rename the document yourself, the ledger keeps its names"
-            for d in documents
-            if asked.layer is None and sought.words.touches(d.path.text.replace("/", " "))
-        ]
-        if not purge and self._store.begun:
-            notes.append(
-                "history, snapshots and files that are no documents are left as they are; --purge reaches them too"
-            )
+        named = [d.path for d in documents if sought.words.touches(d.path.text.replace("/", " "))]
+        notes = [NAMED.format(path=path) for path in named] if asked.layer is None else []
+        notes += [UNPURGED] if not purge and self._store.begun else []
         held = []
         for holder in self._holders:
             found = list(holder.find(sought))
@@ -127,8 +118,7 @@ class Forget:
         changes = tuple(each for each in drawn if isinstance(each, Change))
         kept = tuple(dict.fromkeys((*keep, *sought.matched))) if asked.layer is None else ()
         shown = Forgetting(touched=tuple(touched), purge=purge, done=False, phrases=len(kept))
-        shown = replace(shown, left=tuple(left), notes=tuple(notes))
-        return _Plan(sought=sought, changes=changes, held=tuple(held), keep=kept, shown=shown)
+        return _Plan(sought, changes, tuple(held), kept, replace(shown, left=tuple(left), notes=tuple(notes)))
 
     def _documents(self) -> tuple[list[Document], list[Left]]:
         """Every document a verb may write, and those that cannot be."""
@@ -215,8 +205,6 @@ class Forget:
         is_named = self._site.layout.row_of(path).path == path.text
         yield becoming(path, document.text, text if text.strip() or is_named else None, reason="forget")
 
-    # -- the deed -------------------------------------------------------------------------------------------------------
-
     def perform(self, asked: Asked, *, purge: bool, last: str | None = None) -> Forgetting:
         """Plans and does it. A document that changed in between is planned anew. `last` is a proposal that goes last."""
         for _ in range(_TRIES - 1):
@@ -257,24 +245,14 @@ class Forget:
             return done
         phrases = [found.digest for text in drawn.keep[:_FEW] if (found := self._writer.forgotten.phrase(text))]
         proposals = [each.where for each in done.touched if each.place == "proposal"]
-        fields = {
-            "counts": done.counts,
-            "phrases": phrases,
-            "purge": done.purge,
-            "verified": done.verified,
-            "change": done.change,
-            "left": len(done.left),
-            "proposals": proposals[:_FEW],
-            "of": last,
-        }
+        fields = {"counts": done.counts, "phrases": phrases, "purge": done.purge, "verified": done.verified}
+        fields |= {"change": done.change, "left": len(done.left), "proposals": proposals[:_FEW], "of": last}
         with self._store.lock():
             told = {name: value for name, value in fields.items() if value is not None}
             record = self._store.ledger.add("forget", told)
             if last is not None:
                 self._writer.proposals.remove(last)
         return replace(done, record=record.n)
-
-    # -- an agent's wish ------------------------------------------------------------------------------------------------
 
     def propose(self, change: Change, wish: Mapping[str, str], layer: str) -> Proposal | None:
         """A wish to forget that waits for the owner; None when too many of whoever asks wait. It tells the agent
@@ -287,16 +265,9 @@ class Forget:
         bases = [self._store.documents.read(c.path).text for c in drawn.changes]
         rest = [each for each in drawn.shown.touched if each.place in ("transcript", "proposal", "torn")]
         told = "".join(f"forget: {each.place} {each.where}, {each.count} ({each.why})\n" for each in rest)
+        diff, why = told + diff_of(drawn.changes, bases), "forgetting is the owner's to decide"
         with self._store.lock():
-            return pending.ask(
-                (change,),
-                content=content,
-                rule=RULE,
-                why="forgetting is the owner's to decide",
-                diff=told + diff_of(drawn.changes, bases),
-                forget=wish,
-                layer=layer,
-            )
+            return pending.ask((change,), content=content, rule=RULE, why=why, diff=diff, forget=wish, layer=layer)
 
     def approve(self, proposal: Proposal) -> tuple[Receipt, ...]:
         """Carries an agent's wish out, as the owner's own."""
@@ -392,17 +363,9 @@ def asked_of(site: Site, **wish: Any) -> Asked:
     begin, end = _moment(site, wish.get("since"), time.min), _moment(site, wish.get("until"), time.max)
     if begin and end and begin > end:
         raise BadArguments("since lies after until; nothing can be in between")
-    return Asked(
-        texts=checked_texts(wish.get("text")),
-        pattern=_pattern(wish.get("pattern")),
-        path=path,
-        said=said,
-        sender=wish.get("sender"),
-        session=wish.get("session"),
-        origin=origin,
-        since=begin,
-        until=end,
-    )
+    asked = Asked(path=path, said=said, origin=origin, since=begin, until=end)
+    asked = replace(asked, sender=wish.get("sender"), session=wish.get("session"))
+    return replace(asked, texts=checked_texts(wish.get("text")), pattern=_pattern(wish.get("pattern")))
 
 
 def checked_texts(given: str | Sequence[str] | None) -> tuple[str, ...]:
