@@ -1,11 +1,9 @@
 """Upkeep: what of a home's memory is old, said twice or contradicted, the home in figures, and its health.
 
-Promise: looking changes nothing and asks no server. A suggestion is bound to the documents as they were looked at, also to
-the one whose line is kept; several come to one change a document, and are carried out as one that one undo takes back. A
-line goes only when another says it, logs are moved and never deleted, and between two lines that contradict each other only
-the owner chooses. Each person's layer is looked at by itself. Figures are counted from transcripts, ledger and history;
-nothing is kept for them, and days are the user's.
-Not here: which lines say the same (hygiene), how long a folder keeps things (`Retention`), how figures are drawn (cli, web).
+Promise: looking changes nothing and asks no server. A suggestion is bound to the documents as they were looked at, and several
+are carried out as one change that one undo takes back. A line goes only when another says it, logs are moved and never deleted,
+and between two lines that contradict each other only the owner chooses. Each person's layer is looked at by itself. For figures
+nothing is kept; days are the user's. Not here: which lines say the same (hygiene), how long a folder keeps things (`Retention`).
 """
 
 from __future__ import annotations
@@ -73,10 +71,8 @@ class Suggestion:
     @property
     def id(self) -> str:
         """The digest of what a suggestion would do, and to which lines; for a log also of all it holds."""
-        lines = [
-            [(line.path, line.number, line.text) for line in part]
-            for part in ((self.keep,) if self.keep else (), self.remove, self.between)
-        ]
+        parts = (self.keep,) if self.keep else (), self.remove, self.between
+        lines = [[(line.path, line.number, line.text) for line in part] for part in parts]
         held = [page.digest for page in self.pages] if self.to else []
         return hashlib.sha256(json.dumps([self.kind, lines, self.path, self.to, held]).encode()).hexdigest()[:24]
 
@@ -112,21 +108,15 @@ class Suggestion:
 
         def placed(line: ToldLine) -> ToldLine:
             """The line where it stands now: of several that are alike, the one in the same order."""
-            old, new = (
-                [n for n, text in enumerate(lines_of(pages[line.path].text), start=1) if text.strip() == line.text]
-                for pages in (before, now)
-            )
+            pages = (lines_of(pages[line.path].text) for pages in (before, now))
+            old, new = ([n for n, text in enumerate(page, start=1) if text.strip() == line.text] for page in pages)
             if len(old) != len(new) or line.number not in old:
                 raise StaleWrite(line.path, theirs=now[line.path].text, ours=None)
             return replace(line, number=new[old.index(line.number)])
 
-        return replace(
-            self,
-            pages=tuple(now.values()),
-            keep=placed(self.keep) if self.keep else None,
-            remove=tuple(map(placed, self.remove)),
-            between=tuple(map(placed, self.between)),
-        )
+        keep = placed(self.keep) if self.keep else None
+        remove, between = (tuple(map(placed, lines)) for lines in (self.remove, self.between))
+        return replace(self, pages=tuple(now.values()), keep=keep, remove=remove, between=between)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -223,13 +213,8 @@ class Upkeep:
         clashes = [self._dated(one) for one in clashes if not kept or not kept(one.one, one.other)]
         found: Any = {"duplicates": tuple(groups), "contradictions": tuple(clashes), "stale": stale}
         advised = suggest_consolidation(**found, may_go=self._may_go, archive=_places(site))
-        return Look(
-            lines=compared,
-            documents=len(memory.documents),
-            suggestions=tuple(map(memory.with_pages, advised)),
-            notes=(*memory.notes, *retention.notes),
-            **found,
-        )
+        pages, notes = tuple(map(memory.with_pages, advised)), (*memory.notes, *retention.notes)
+        return Look(lines=compared, documents=len(memory.documents), suggestions=pages, notes=notes, **found)
 
     def tidy(self, suggestions: Suggestion | Sequence[Suggestion]) -> tuple[Receipt, ...]:
         """Carries out one suggestion or several as one change. Where a document changed since, what still stands is
@@ -270,11 +255,9 @@ class Upkeep:
         for record in site.store.ledger.records(kinds=("recall", "intent")) if site.store.begun else ():
             (recalls if record.kind == "recall" else writes)[record.time.astimezone(zone).date()] += 1
         grown = _grown(site, self._past, wanted)
+        counted = ((day, {"sessions": begun[day], "recalls": recalls[day], "writes": writes[day]}) for day in wanted)
         return Figures(
-            days=tuple(
-                Day(day=day, sessions=begun[day], recalls=recalls[day], writes=writes[day], **grown[day])
-                for day in wanted
-            ),
+            days=tuple(Day(day=day, **counts, **grown[day]) for day, counts in counted),
             sessions=len(talks),
             entries=sum(talk.entries for talk in talks),
             recalls=recalls.total(),
@@ -341,11 +324,8 @@ class _Memory:
     @classmethod
     def of(cls, site: Site, progress: Callable[[int, int], None] | None) -> _Memory:
         memory, documents = cls(), site.store.documents
-        places = [
-            (path, row)
-            for entry in documents.list_all()
-            if (path := DocPath.parse(entry.path)).is_markdown and (row := _row(site, path))
-        ]
+        found = (path for path in map(DocPath.parse, (each.path for each in documents.list_all())) if path.is_markdown)
+        places = [(path, row) for path in found if (row := _row(site, path))]
         for number, (path, row) in enumerate(places, start=1):
             try:
                 document = documents.read(path)
@@ -462,13 +442,8 @@ def _merge(group: Group, may_go: Callable[[ToldLine, ToldLine], bool]) -> Sugges
     places = ", ".join(_place(twin.line) for twin in going[:3])
     more = f" and {len(going) - 3} more" if len(going) > 3 else ""
     told = f"{places}{more} {'says' if len(going) == 1 else 'say'} what {_place(group.keep)} says; keep that one."
-    return Suggestion(
-        kind="merge",
-        sentence=told,
-        keep=group.keep,
-        remove=tuple(twin.line for twin in going),
-        evidence=tuple(f"{twin.how}: {twin.evidence}" for twin in going),
-    )
+    remove, evidence = tuple(twin.line for twin in going), tuple(f"{twin.how}: {twin.evidence}" for twin in going)
+    return Suggestion(kind="merge", sentence=told, keep=group.keep, remove=remove, evidence=evidence)
 
 
 def _place(line: ToldLine) -> str:
