@@ -1,11 +1,9 @@
 """One archive of a home: a tar of every file that is the home's own, with a manifest before them.
 
-Promise: the same files give the same bytes, on any day and machine; anybody can open it with tar. Reading trusts
-nothing: members stand in the manifest's order, each once, with its size and digest, under a name that stays inside a
-home; whatever else is there is refused, and no more is held in memory than a few megabytes. What would unpack to far
-more than it can be worth is refused by what it says of itself, and where that is a lie as soon as it shows. tarfile
-extracts nothing: it would read a header of any size whole, and take a broken one for the end.
-Not here: where archives are kept and when they are taken (snapshot), which files are a home's own (store.whole).
+Promise: the same files give the same bytes, on any day and machine; anybody can open it with tar. Reading trusts nothing: members
+stand in the manifest's order, each once, with its size and digest, under a name that stays inside a home; whatever else is there is
+refused, and so is what would unpack to far more than it can be worth. No more is held in memory than a few megabytes. tarfile extracts
+nothing: it would read a header of any size whole, and take a broken one for the end. Not here: where archives are kept (snapshot).
 """
 
 from __future__ import annotations
@@ -68,14 +66,9 @@ class Manifest:
 
     def dump(self) -> bytes:
         """As JSON, one file to a line, the same bytes for the same manifest."""
-        head = {
-            "anima": "snapshot",
-            "format": FORMAT,
-            "home": self.home,
-            "dialect": self.dialect,
-            "agent": self.agent,
-            "ledger": {"n": self.ledger[0], "hash": self.ledger[1]},
-        }
+        names = {"home": self.home, "dialect": self.dialect, "agent": self.agent}
+        last = {"n": self.ledger[0], "hash": self.ledger[1]}
+        head = {"anima": "snapshot", "format": FORMAT, **names, "ledger": last}
         left = [{"path": path, "why": why} for path, why in self.left_out]
         files = [{**file._asdict(), "mode": f"{file.mode:04o}"} for file in self.files]
         out = [_encode(head)[1:-1]]
@@ -111,9 +104,6 @@ class Manifest:
             raise Damaged("the snapshot's manifest is not as anima writes it")
         check_names(made.files)
         return made
-
-
-# -- packing ----------------------------------------------------------------------------------------------------------------
 
 
 def pack(
@@ -217,11 +207,9 @@ class _Plain:
 
 
 def _too_large(what: str) -> Refused:
-    return Refused(
-        f"the snapshot {what}, which is more than a home is worth; nothing was written",
-        rule="archive-too-large",
-        hint="if it is your own and you expect that, say --large (in Python large=True)",
-    )
+    why = f"the snapshot {what}, which is more than a home is worth; nothing was written"
+    hint = "if it is your own and you expect that, say --large (in Python large=True)"
+    return Refused(why, rule="archive-too-large", hint=hint)
 
 
 def read(raw: Reads, *, room: int | None) -> tuple[Manifest, Iterator[Member]]:
@@ -267,9 +255,8 @@ def _pieces(plain: _Plain, file: File) -> Iterator[bytes]:
         yield piece
     plain.exactly(-file.size % _BLOCK)
     if digest.hexdigest() != file.sha256:
-        raise Damaged(
-            f"{printable(file.path)} in the snapshot is not what its manifest says; it was changed or is damaged"
-        )
+        why = "is not what its manifest says; it was changed or is damaged"
+        raise Damaged(f"{printable(file.path)} in the snapshot {why}")
 
 
 def _next(plain: _Plain) -> tuple[str, int, int] | None:
@@ -287,15 +274,10 @@ def _next(plain: _Plain) -> tuple[str, int, int] | None:
             more = _long(plain.exactly(info.size + -info.size % _BLOCK)[: info.size])
             continue
         if info.type != tarfile.REGTYPE or info.size < 0:
-            raise Refused(
-                f"the snapshot holds {printable(info.name)}, which is no file; nothing was written", rule="archive"
-            )
-        size = more.get("size", "")
-        return (
-            more.get("path", info.name),
-            int(size) if _is_number(size) else info.size,
-            min(max(int(info.mtime), 0), LATEST),
-        )
+            why = f"the snapshot holds {printable(info.name)}, which is no file; nothing was written"
+            raise Refused(why, rule="archive")
+        size = int(more["size"]) if _is_number(more.get("size", "")) else info.size
+        return more.get("path", info.name), size, min(max(int(info.mtime), 0), LATEST)
 
 
 def _long(raw: bytes) -> dict[str, str]:
@@ -307,9 +289,8 @@ def _long(raw: bytes) -> dict[str, str]:
             raise Damaged("the snapshot is damaged: it is no tar inside")
         key, _, value = raw[len(count) + 1 : int(count) - 1].partition(b"=")
         if key not in (b"path", b"size"):
-            raise Refused(
-                "the snapshot says something of a file that anima never says; nothing was written", rule="archive"
-            )
+            why = "the snapshot says something of a file that anima never says; nothing was written"
+            raise Refused(why, rule="archive")
         found[key.decode()] = value.decode("utf-8", "replace")
         raw = raw[int(count) :]
     return found

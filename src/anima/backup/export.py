@@ -152,15 +152,9 @@ class _Leaving:
         self.moved = way_back(places, self.table, there, agent_of=lambda path: self.site.agent)
         if not exact:
             self._settle_dialect(folder, there)
-        body = {
-            "anima": "export",
-            "format": FORMAT,
-            "from": self._dialect,
-            "dialect": there.layout.dialect,
-            "sessions": self.table.sessions,
-            "settings": any(entry.path == SETTINGS for entry in self.entries),
-            "moved": dict(sorted(self.moved.items())),
-        }
+        own = any(entry.path == SETTINGS for entry in self.entries)
+        body = {"anima": "export", "format": FORMAT, "from": self._dialect, "dialect": there.layout.dialect}
+        body |= {"sessions": self.table.sessions, "settings": own, "moved": dict(sorted(self.moved.items()))}
         made = (json.dumps(body, ensure_ascii=False, indent=1) + "\n").encode()
         folder.fill(MAP, [made], mode=0o600, sync=False)
 

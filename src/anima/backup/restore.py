@@ -237,11 +237,8 @@ def _done(source: _Source, place: _Place, *, other: bool) -> Restoration:
         found, stamped = clean or _staged(source, whole, swap, seen)
         left = whole.census()[1]
         whole.check_ways(found.new, found.gone, left)
-        said = {
-            "time": place.now.astimezone(UTC).isoformat(),
-            "digest": source.manifest.digest,
-            "before": before.digest if before else None,
-        }
+        time, was = place.now.astimezone(UTC).isoformat(), before.digest if before else None
+        said = {"time": time, "digest": source.manifest.digest, "before": was}
         noted = Heads(place.register.head(whole.name, whole.identity))
         with nullcontext() if is_same else _distrusted(place), noted.renewing(whole.last_record):
             swap.begin((*found.new, *found.changed, *stamped), found.gone, json.dumps(said))

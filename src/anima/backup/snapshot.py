@@ -53,8 +53,6 @@ class Snapshots:
         self.whole: Whole = site.store.whole
         self.register = site.register
 
-    # -- taking ---------------------------------------------------------------------------------------------------------
-
     def take(
         self,
         *,
@@ -117,8 +115,6 @@ class Snapshots:
         if not self._site.config.snapshot.dir:
             return self.whole.snapshots
         return os.path.join(self.whole.outside(self._site.config.snapshot.dir), self._site.store.key.id[:16])
-
-    # -- looking --------------------------------------------------------------------------------------------------------
 
     def all(self) -> tuple[Snapshot, ...]:
         """Every snapshot of this home where snapshots are kept, the newest first."""
@@ -193,8 +189,6 @@ class Snapshots:
         """Whether an archive lies where this home keeps its own, and this user vouches for the home."""
         return self._trusted() and os.path.dirname(os.path.abspath(path)) in {s.folder for s in self._shelves()}
 
-    # -- removing, and taking in time -----------------------------------------------------------------------------------
-
     def prune(self, *, dry_run: bool = False) -> tuple[Snapshot, ...]:
         """Removes those beyond the newest `snapshot.keep` and those older than `snapshot.days`; gives what went, or
         would."""
@@ -256,9 +250,6 @@ class Snapshots:
 
 def _where(kept: Snapshot) -> str:
     return kept.name if kept.digest else kept.path
-
-
-# -- packing, of any folder ---------------------------------------------------------------------------------------------------
 
 
 @contextmanager
@@ -323,9 +314,6 @@ def put(
     return replace(snapshot_at(path) or own, files=files, left_out=left_out)
 
 
-# -- archives ---------------------------------------------------------------------------------------------------------------
-
-
 def verify_archive(
     path: str,
     *,
@@ -339,9 +327,8 @@ def verify_archive(
         manifest, _ = archive.verify(raw, room=archive.room_of(path, large=large), progress=progress)
     at = snapshot_at(path)
     if at is not None and not manifest.digest.startswith(at.digest):
-        raise Damaged(
-            f"{at.name} is another snapshot than its name says; its manifest's digest begins with {manifest.digest[:12]}"
-        )
+        why = f"{at.name} is another snapshot than its name says"
+        raise Damaged(f"{why}; its manifest's digest begins with {manifest.digest[:12]}")
     return manifest
 
 
