@@ -1,17 +1,9 @@
-"""Moving a home out: as Markdown, as lines of JSON, or as another dialect keeps it.
+"""Moving a home out: as Markdown, as lines of JSON, or as another dialect keeps it (docs/moving.md).
 
-Promise: an export holds every regular file that is not machine state, byte for byte, and appears whole or not at all.
-`planned` gives every path a place of its own in another dialect: what has a role goes to where that dialect keeps the role,
-everything else stays where it is, and what would take a role it never had, or a place that is taken, goes beneath
-`aside/`. Where that moved something, `.anima-export.json` in the export leads back, so that home → export → import into an
-empty home of the first dialect gives the same documents. Lines of JSON that were cut, altered, put together or are not
-ours raise BadText with the line and what is wrong, at the latest at their end. One line a file, the last with a digest of all:
-
-    {"anima":"export","format":1,"dialect":"anima","sessions":"sessions"}
-    {"path":"MEMORY.md","text":"# Memory\\n","sha256":"…","mode":"600"}         text, where it is UTF-8
-    {"path":"avatar.png","base64":"…","sha256":"…","mode":"600"}                 else its bytes
-    {"end":true,"files":2,"sha256":"…"}                                          of every byte before this line
-
+Promise: an export holds every regular file that is not machine state, byte for byte, and appears whole or not at all. `planned`
+gives every path a place of its own in another dialect: what has a role goes to where that dialect keeps the role, and what would
+take a role it never had, or a place that is taken, goes beneath `aside/`. Where that moved something, `.anima-export.json` leads
+back. Lines of JSON that were cut, altered, put together or are not ours raise BadText, at the latest at their end.
 Not here: the way in (import_).
 """
 
@@ -124,7 +116,11 @@ class _Leaving:
         every, self.left_out = walk(self._documents)
         for found in every:
             is_said = site.layout.row_of(DocPath.parse(found.path)).kind == "session"
-            if not is_list(found.path, self.table) and (sessions or not is_said):
+            folder, _, name = found.path.rpartition("/")
+            is_list = name == "sessions.json" and talk_at(
+                f"{folder}/x.jsonl", self.table
+            )  # of sessions, which is derived
+            if not is_list and (sessions or not is_said):
                 self.entries.append(found)
 
     def told(self, target: str, format: str) -> Exported:
@@ -285,16 +281,12 @@ class TranscriptForm(Protocol):
 
 
 class TalkFile(NamedTuple):
-    """A transcript by its path: whose, if the path says so, its id, and whether it is what the model still sees."""
+    """A transcript by its path: whose, if the path says so, and its id."""
 
     agent: str | None
     id: str
     folder: str
     suffix: str
-
-    @property
-    def is_context(self) -> bool:
-        return self.agent is not None and self.suffix == ".jsonl"
 
 
 def talk_at(path: str, table: Table) -> TalkFile | None:
@@ -308,12 +300,6 @@ def talk_at(path: str, table: Table) -> TalkFile | None:
     found = re.fullmatch(re.escape(table.layout.talks).replace(r"\{agent\}", "([^/]+)"), folder)
     suffix = next((end for end in (".log.jsonl", ".jsonl") if name.endswith(end)), None)
     return TalkFile(found[1], name.removesuffix(suffix), folder, suffix) if found and suffix else None
-
-
-def is_list(path: str, table: Table) -> bool:
-    """Whether a path is the list of sessions, which is derived."""
-    folder, _, name = path.rpartition("/")
-    return name == "sessions.json" and talk_at(f"{folder}/x.jsonl", table) is not None
 
 
 def planned(
@@ -349,7 +335,8 @@ def way_back(places: Mapping[str, str], here: Table, there: Table, *, agent_of: 
 def _place(path: str, here: Table, there: Table, agent_of: Callable[[str], str]) -> tuple[str | None, int]:
     """(where a path goes, how early it may choose); nowhere when it would come into a role it never had."""
     if talk := talk_at(path, here):
-        if (talk.is_context and not there.in_pairs) or not there.sessions:
+        is_context = talk.agent is not None and talk.suffix == ".jsonl"  # what the model still sees
+        if (is_context and not there.in_pairs) or not there.sessions:
             return path, 3
         if here.in_pairs and there.in_pairs:
             return path, 1

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain, count
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import IO, Any, NamedTuple
 
 from anima.backup import export
 from anima.backup.archive import Progress
@@ -75,8 +75,8 @@ class _Found(NamedTuple):
 class _FolderSource:
     """A folder: an export of ours, a workspace of another system, or any tree of Markdown."""
 
-    def __init__(self, folder: Path, format: str, form: TranscriptForm) -> None:
-        self._store, self._form = Folder(folder), form
+    def __init__(self, store: Folder, format: str, form: TranscriptForm) -> None:
+        self._store, self._form = store, form
         self.moved: dict[str, str] = {}
         self.entries, self.left_out = export.walk(self._store)
         known = self._map()
@@ -96,9 +96,6 @@ class _FolderSource:
                 said = dialect_of(made_as(self._store), self._store.names, self._store.is_folder).dialect
             self.table, self.origin = Table(layout=layout_for(said)), None
         self.exact = format == "markdown"
-
-    def close(self) -> None:
-        self._store.close()
 
     @property
     def paths(self) -> list[str]:
@@ -141,30 +138,23 @@ class _FolderSource:
 class _LinesSource:
     """An export as lines of JSON. All of it is read, and checked, before anything is taken from it."""
 
-    def __init__(self, file: Path, form: TranscriptForm) -> None:
-        self._name, self._file, self._form = str(file), open_file(file), form
+    def __init__(self, file: IO[bytes], name: str, form: TranscriptForm) -> None:
+        self._name, self._file, self._form = name, file, form
         self.moved: Mapping[str, str] = {}
         self.left_out: list[tuple[str, str]] = []
         self.origin, self.exact = None, False
         self._agents: dict[str, str | None] = {}  # of every file, and of transcripts whose they are
-        try:
-            for found in self._read():
-                if isinstance(found, FileLine):
-                    is_talk = found.path.endswith(".jsonl")
-                    self._agents[found.path] = export.agent_in([found.data], self._form) if is_talk else None
-                elif found.dialect not in DIALECTS:
-                    raise BadText(self._name, f"there is no dialect {printable(found.dialect)!r}")
-                else:
-                    self.table = Table(layout=layout_for(found.dialect), sessions=found.sessions)
-        except BaseException:
-            self._file.close()
-            raise
+        for found in self._read():
+            if isinstance(found, FileLine):
+                is_talk = found.path.endswith(".jsonl")
+                self._agents[found.path] = export.agent_in([found.data], self._form) if is_talk else None
+            elif found.dialect not in DIALECTS:
+                raise BadText(self._name, f"there is no dialect {printable(found.dialect)!r}")
+            else:
+                self.table = Table(layout=layout_for(found.dialect), sessions=found.sessions)
 
     def _read(self) -> Iterator[export.FirstLine | FileLine]:
         return export.read_lines(lines_in(self._file, most=export.LINE), name=self._name)
-
-    def close(self) -> None:
-        self._file.close()
 
     @property
     def paths(self) -> list[str]:
@@ -197,8 +187,12 @@ def _opened(site: Site, form: TranscriptForm, source: Path, format: str) -> Iter
         raise BadArguments(f"{source} is a folder, and jsonl is a file")
     if not is_folder and format not in ("auto", "jsonl"):
         raise BadArguments(f"{source} is a file, and {format} is a folder", hint="--format jsonl reads a file")
-    with closing(_FolderSource(source, format, form) if is_folder else _LinesSource(source, form)) as found:
-        yield found
+    if is_folder:
+        with closing(Folder(source)) as store:
+            yield _FolderSource(store, format, form)
+    else:
+        with closing(open_file(source)) as file:
+            yield _LinesSource(file, str(source), form)
 
 
 def _places(site: Site, source: _FolderSource | _LinesSource) -> dict[str, str]:
@@ -326,8 +320,6 @@ class _Arriving:
         self._keys.add(path.key)
         self._folders.update(above)
 
-    # -- documents ------------------------------------------------------------------------------------------------------
-
     def _take_document(self, item: _Found, path: DocPath) -> None:
         if item.size > MAX_BYTES:
             raise BadText(path.text, f"it has {item.size:,} bytes; a document has at most {MAX_BYTES:,}")
@@ -370,8 +362,6 @@ class _Arriving:
         for name in dict.fromkeys(receipt.change for receipt in receipts if receipt.change):
             self._note("changes", name)
 
-    # -- other files ------------------------------------------------------------------------------------------------------
-
     def _take_file(self, item: _Found, path: DocPath) -> None:
         if not self.files:
             raise BadText(path.text, "only Markdown is copied")
@@ -412,8 +402,6 @@ class _Arriving:
                 raise BadText(path.text, "it holds something that you had forgotten")
             before = piece[-_OVERLAP:]
             yield piece
-
-    # -- transcripts ------------------------------------------------------------------------------------------------------
 
     def _take_talk(self, item: _Found, path: DocPath, talk: export.TalkFile) -> None:
         if not self.sessions:

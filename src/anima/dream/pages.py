@@ -17,18 +17,8 @@ from datetime import date, timedelta
 from anima.dream.material import Candidate, Held, LogNote, Material, Promotion, SweepPlan, Theme, why_junk
 from anima.ledger import Key
 from anima.model import DocPath
-from anima.text import bullet_text, read_table, stem, tags
-from anima.text.markdown import (
-    bullet_of,
-    ended,
-    fence_after,
-    heading_of,
-    lines_of,
-    newline_of,
-    sections,
-    without_code,
-    without_tail,
-)
+from anima.text import bullet_text, markdown, read_table, stem, tags
+from anima.text.markdown import bullet_of, ended, heading_of, lines_of, newline_of, without_code, without_tail
 from anima.text.notes import POSSIBLE
 from anima.text.pages import BANK, BEGIN, END, blocks_in, entities_in, is_point, placed, plain, slug_of
 from anima.text.reading import NEGATIONS
@@ -351,7 +341,7 @@ def _bullets(text: str) -> Iterator[tuple[int, list[str]]]:
     private stays where it is."""
     spans: list[tuple[int, int]] = []
     hidden = 0
-    for section in sections(text):
+    for section in markdown.sections(text):
         hidden = max(hidden, section.private_end if section.private else 0)
         if section.title.casefold() == "retain" and not section.claimed and section.start >= hidden:
             spans.append((section.body, section.end))
@@ -361,7 +351,7 @@ def _bullets(text: str) -> Iterator[tuple[int, list[str]]]:
             spans.pop(0)
         inside = bool(spans) and spans[0][0] <= at
         at += len(line)
-        before, fence = fence, fence_after(line, fence, nested=True) if inside else ""
+        before, fence = fence, markdown.fence_after(line, fence, nested=True) if inside else ""
         is_text = inside and not (before or fence)
         is_item = is_text and is_point(line)
         if parts and is_text and not is_item and line[:1].isspace() and line.strip():

@@ -15,20 +15,8 @@ from dataclasses import dataclass, field, replace
 from datetime import date
 from functools import cache, lru_cache, partial
 
-from anima.dream.material import (
-    Candidate,
-    Evidence,
-    Gate,
-    Held,
-    LogNote,
-    Material,
-    Promotion,
-    Retirement,
-    SweepPlan,
-    Tally,
-    score,
-    why_junk,
-)
+from anima.dream import material as values
+from anima.dream.material import Candidate, Gate, Held, LogNote, Material, Promotion, Retirement, SweepPlan, Tally
 from anima.dream.pages import dreamed_page
 from anima.text import notes, tags
 from anima.text.notes import Relation, Sentence, lasting, relation, same_words, says_too, sentence, value_of
@@ -100,7 +88,7 @@ class _Night:
         for note in self.m.notes:
             for key in frames(note.text):
                 self.alike[key].add(note.day)
-            if why_junk(note.text) is None:
+            if values.why_junk(note.text) is None:
                 group = self.groups.setdefault(sentence(note.text).frame, _Group())
                 group.notes.append(note)
                 if note.tally:
@@ -223,7 +211,7 @@ class _Night:
         note = group.newest if replaces else max(group.notes, key=lambda n: (n.tally.hits if n.tally else 0, n.day))
         found = self._degree(note.text)
         evidence = self._evidence(group, note, replaces, found)
-        points = score(evidence, today=self.m.today, rules=self.rules)
+        points = values.score(evidence, today=self.m.today, rules=self.rules)
         since = group.first.day if replaces or sentence(note.text).changes else None
         gates = tuple(self._gates(evidence, points.total, found, heir=bool(replaces)))
         if all(gate.passed for gate in gates):  # the others cost more, and matter only now
@@ -233,7 +221,7 @@ class _Night:
         )
         return replace(made, since=since, replaces=tuple(replaces))
 
-    def _evidence(self, group: _Group, note: LogNote, replaces: list[Held], degree: notes.Lasting) -> Evidence:
+    def _evidence(self, group: _Group, note: LogNote, replaces: list[Held], degree: notes.Lasting) -> values.Evidence:
         tally, noted = group.tally, {n.day for n in group.notes}
         if self.rules.careful:
             others = self._others(group)
@@ -246,7 +234,7 @@ class _Night:
         first = date.fromisoformat(tally.first) if tally.first else note.day
         strong, hits = self.rules.careful, max(1, tally.hits)
         total = tally.relative if strong else tally.ranked if self.rules.name == "nexo" else tally.scored
-        return Evidence(
+        return values.Evidence(
             recalls=len(tally.strong) if strong else tally.hits,
             questions=len(tally.strong_questions if strong else tally.questions),
             days=len({day for day, _ in tally.strong} if strong else tally.days),
@@ -263,7 +251,7 @@ class _Night:
         mine, near = sentence(group.first.text), self._about(sentence(group.first.text).heads)
         return [other for other in near if other is not group and says_too(mine, sentence(other.first.text))]
 
-    def _gates(self, e: Evidence, total: float, degree: notes.Lasting, *, heir: bool) -> Iterator[Gate]:
+    def _gates(self, e: values.Evidence, total: float, degree: notes.Lasting, *, heir: bool) -> Iterator[Gate]:
         rules = self.rules
         need, days, questions = rules.recalls, rules.days, rules.questions
         if rules.careful:

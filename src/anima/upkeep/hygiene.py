@@ -15,32 +15,11 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
-from anima.text.markdown import (
-    bullet_of,
-    comment_after,
-    fence_after,
-    front_matter_end,
-    heading_of,
-    lines_of,
-    marks_in,
-    paint,
-)
+from anima.text import markdown, reading
+from anima.text.markdown import bullet_of, heading_of, lines_of
 from anima.text.pages import outside_blocks
 from anima.text.phrases import is_strong, said_in
-from anima.text.reading import (
-    LEAD_IN,
-    LIGHT,
-    LIMITS,
-    OPPOSITES,
-    SINGLE,
-    SYMMETRIC,
-    WORD,
-    Read,
-    Tense,
-    ToldLine,
-    canonical,
-    pattern,
-)
+from anima.text.reading import LIGHT, LIMITS, SINGLE, Read, Tense, ToldLine, canonical
 
 if TYPE_CHECKING:
     import numpy as np
@@ -51,7 +30,7 @@ if TYPE_CHECKING:
 MEANING = 0.905  # the least cosine of two lines that say the same in other words
 CROWD = 40  # neighbours one key may bring; a key with more says little
 _RIVALS = 4  # of more values than this, none is the one that holds
-_STEADY, _SEVERAL = map(pattern, ("steady", "several"))
+_STEADY, _SEVERAL = map(reading.pattern, ("steady", "several"))
 Sameness = Literal["exact", "punctuation", "dates", "reworded", "contained", "meaning"]
 
 
@@ -168,7 +147,7 @@ def _same_roles(one: Read, other: Read) -> bool:
     noted = _same_days(one.dates or (one.stamp,), other.dates or (other.stamp,))
     if not (noted or _same_days(one.dates, other.dates)):
         return False
-    if not SYMMETRIC.isdisjoint(one.bag & other.bag):
+    if not reading.SYMMETRIC.isdisjoint(one.bag & other.bag):
         return True
     shared = one.tied.keys() & other.tied.keys()
     if any(one.tied[key].isdisjoint(other.tied[key]) for key in shared):
@@ -190,7 +169,7 @@ def _how(one: Read, other: Read) -> Sameness:
     if one.text == other.text:
         return "exact"
     if [word for word in one.plain if word not in one.dates] == [w for w in other.plain if w not in other.dates]:
-        moved = one.dates and WORD.findall(one.text.casefold()) != WORD.findall(other.text.casefold())
+        moved = one.dates and reading.WORD.findall(one.text.casefold()) != reading.WORD.findall(other.text.casefold())
         return "dates" if moved else "punctuation"
     return "dates" if one.dates and sorted(one.plain) == sorted(other.plain) else "reworded"
 
@@ -336,7 +315,7 @@ def _slots(one: Read) -> Iterator[tuple[tuple[object, ...], str]]:
         return
     if len(one.bag - LIGHT) > 1:
         yield ("is", one.bag - LIGHT, one.numbers, one.dates), "not" if one.denied else ""
-    for word, pair in ((said, pair) for said in one.bag & OPPOSITES.keys() for pair in OPPOSITES[said]):
+    for word, pair in ((said, pair) for said in one.bag & reading.OPPOSITES.keys() for pair in reading.OPPOSITES[said]):
         if not one.once:
             yield ("opposite", one.bag - pair - LIGHT, pair, one.numbers, one.dates, one.denied), word
     passes = one.once or one.denied or one.tense is Tense.PAST or _SEVERAL.search(one.text)
@@ -352,7 +331,7 @@ def _slots(one: Read) -> Iterator[tuple[tuple[object, ...], str]]:
 
 def _single(one: Read) -> set[str]:
     """The words that may be the value of something that has one at a time: where somebody lives, whose boss somebody is."""
-    leads = frozenset[str]().union(*(LEAD_IN[verb] for verb in LEAD_IN.keys() & one.bag))
+    leads = frozenset[str]().union(*(reading.LEAD_IN[verb] for verb in reading.LEAD_IN.keys() & one.bag))
     found = {name for name, lead in one.led.items() if lead in leads}
     if not SINGLE.isdisjoint(one.words):
         # What is somebody's has a name of its own; else the last word may be a value, and in a longer line the last but one.
@@ -383,10 +362,10 @@ def statements(text: str) -> Iterator[Statement]:
     """The lines that say something by themselves, in order."""
     if "anima:kept" in text:
         text = outside_blocks(text)
-    lines, marks, marked = lines_of(text), marks_in(text), bytearray(len(text))
-    paint(marked, marks.private, b"\x01")
-    paint(marked, ((start, end) for start, end, _ in marks.shared), b"\x01")
-    kinds = _kinds(lines, text[: front_matter_end(text)].count("\n"))
+    lines, marks, marked = lines_of(text), markdown.marks_in(text), bytearray(len(text))
+    markdown.paint(marked, marks.private, b"\x01")
+    markdown.paint(marked, ((start, end) for start, end, _ in marks.shared), b"\x01")
+    kinds = _kinds(lines, text[: markdown.front_matter_end(text)].count("\n"))
     at, under = 0, list[tuple[int, str]]()
     for place, (line, kind) in enumerate(zip(lines, kinds, strict=True)):
         if kind == "heading":
@@ -405,9 +384,9 @@ def _kinds(lines: list[str], front: int) -> list[str]:
     for place, line in enumerate(lines):
         before = fence
         if not comment and place >= front:
-            fence = fence_after(line, fence)
+            fence = markdown.fence_after(line, fence)
         kind = "other" if place < front or comment or before or fence else _kind(line)
-        comment = not fence and comment_after(line, comment)
+        comment = not fence and markdown.comment_after(line, comment)
         if kind == "item":  # one that is deeper than its list hangs on the one above it
             indent = len(line) - len(line.lstrip())
             kind, depth = ("hanging", depth) if 0 <= depth < indent else (kind, indent)
