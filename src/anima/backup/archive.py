@@ -109,10 +109,8 @@ class Manifest:
 def pack(
     whole: Whole, out: BinaryIO, *, progress: Progress | None = None
 ) -> tuple[tuple[File, ...], tuple[tuple[str, str], ...]]:
-    """Writes every file of a home, compressed; gives what a manifest names.
-
-    Raises Damaged when a file grew shorter while it was read; doing it again may help. Raises OSError.
-    """
+    """Writes every file of a home, compressed; gives what a manifest names. Raises Damaged when a file grew shorter
+    while it was read; doing it again may help. Raises OSError."""
     out.seek(0)
     out.truncate()  # of an attempt before this one
     found, left = whole.census()

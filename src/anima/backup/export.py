@@ -434,10 +434,8 @@ def written_lines(first: FirstLine, files: Iterable[FileLine]) -> Iterator[bytes
 
 
 def read_lines(lines: Iterable[bytes], *, name: str) -> Iterator[FirstLine | FileLine]:
-    """The first line, then every file in order. `lines` end with their newline and are at most LINE bytes long.
-
-    Raises BadText, or NewerFormat. Until the end nobody knows that all of it is what was written.
-    """
+    """The first line, then every file in order. `lines` end with their newline and are at most LINE bytes long. Raises
+    BadText, or NewerFormat. Until the end nobody knows that all of it is what was written."""
     whole, seen, ended = hashlib.sha256(), set[str](), False
     for number, line in enumerate(lines, start=1):
         try:

@@ -234,9 +234,7 @@ def import_from(
     progress: Progress | None = None,
 ) -> Imported:
     """Takes in what an export, or a folder of another system, holds. `files` and `sessions` say what beside documents.
-
-    Unless the owner says that it is theirs (`mine`), documents arrive where nobody reviewed them yet.
-    """
+    Unless the owner says that it is theirs (`mine`), documents arrive where nobody reviewed them yet."""
     if replace and not mine:
         raise BadArguments("only what is yours replaces what stands here", hint="say that it is: --mine, or mine=True")
     with _opened(site, form, expanded(source), format) as found:

@@ -130,11 +130,8 @@ class Snapshots:
 
     def _everywhere(self) -> tuple[list[Snapshot], list[tuple[str, str]]]:
         """Every archive this home knows of, also where the owner had one written; and those that are out of reach, with
-        why.
-
-        The list of places lies in the home, so it is believed only where this user vouches for the folder: one that
-        came from somebody else could name any file of theirs.
-        """
+        why. The list of places lies in the home, so it is believed only where this user vouches for the folder: one
+        that came from somebody else could name any file of theirs."""
         here, away = [*self.all()], list[tuple[str, str]]()
         paths = {kept.path for kept in here}
         for path in (path for path in self._elsewhere() if path not in paths):

@@ -40,11 +40,9 @@ class Due:
 
 
 def due(expression: str, timezone: str, last: datetime | None, now: datetime) -> Due | None:
-    """The run that is due now, or None. `last` is when it last ran.
-
-    Whatever never ran is due at once. A `last` up to a day ahead of `now` waits; further ahead it counts as never.
-    Raises BadConfig for an expression or a zone that is none.
-    """
+    """The run that is due now, or None. `last` is when it last ran. Whatever never ran is due at once. A `last` up to a
+    day ahead of `now` waits; further ahead it counts as never. Raises BadConfig for an expression or a zone that is
+    none."""
     now = _utc(now)
     since = None if last is None or _utc(last) - now > SKEW else following(expression, timezone, last)
     if since is not None and since > now:

@@ -310,12 +310,10 @@ def validate(
     unsafe: Unsafe,
     updates: Updates = lambda new, old: True,
 ) -> Outcome:
-    """What the operations come to, or every reason why they may not stand.
-
-    `budget` is in characters, for all resulting lines with their ends; `unsafe` says why a line may not be added;
-    `updates` must agree that a candidate makes a line untrue, beside our own rule. Added lines are bare
-    words, without a list's sign, scores or dates; lines that stay are exact.
-    """
+    """What the operations come to, or every reason why they may not stand. `budget` is in characters, for all resulting
+    lines with their ends; `unsafe` says why a line may not be added; `updates` must agree that a candidate makes a line
+    untrue, beside our own rule. Added lines are bare words, without a list's sign, scores or dates; lines that stay are
+    exact."""
     known = {one.id: one for one in candidates}
     left: dict[str, list[Prior]] = {}  # each line as often as it stands, the owner's first
     for line in sorted(prior, key=lambda line: not line.owner):
@@ -494,12 +492,10 @@ Check = Callable[[tuple[Operation, ...]], Outcome]
 def consulted(
     complete: Complete, question: str, *, check: Check, timeout: float = TIMEOUT, tokens: int = TOKENS
 ) -> str:
-    """Why no answer of the model's can stand; "" when one passed the check. Asks once more, with the reasons, when one may
-    not, and never waits longer than told.
-
-    `tokens` counts questions and answers together, at four characters each. A model that does not answer in time is left
-    to itself in a thread that ends with the process; what it says later is not heard.
-    """
+    """Why no answer of the model's can stand; "" when one passed the check. Asks once more, with the reasons, when one
+    may not, and never waits longer than told. `tokens` counts questions and answers together, at four characters each.
+    A model that does not answer in time is left to itself in a thread that ends with the process; what it says later is
+    not heard."""
     spent, most, told, prompt = 0, 4 * tokens, "", question
     for _ in range(ATTEMPTS):
         if spent + len(prompt) > most:

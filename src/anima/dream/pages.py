@@ -404,10 +404,8 @@ def _belief(statements: Sequence[tuple[Retained, bool]]) -> Belief:
 def reflect(
     retained: Iterable[Retained], pages: Mapping[str, str], *, trusted: Callable[[Retained], bool]
 ) -> dict[str, str]:
-    """The bank pages that should stand otherwise than they do, by path. `pages` are those there are now.
-
-    A page that nothing speaks for any more keeps its human text and an empty block; none is deleted.
-    """
+    """The bank pages that should stand otherwise than they do, by path. `pages` are those there are now. A page that
+    nothing speaks for any more keeps its human text and an empty block; none is deleted."""
     blocks = _blocks(sorted((one for one in retained if trusted(one)), key=_when))
     keyed = {DocPath.parse(path).key: path for path in pages}
     wanted = {keyed.get(DocPath.parse(path).key, path): block for path, block in blocks.items()}

@@ -318,9 +318,7 @@ class Dreams:
 
     def _first_words(self, digest: str, depth: int = 8) -> str:
         """What the note said that a line in a model's words was made of; "" for other lines, and where it is gone.
-
-        Notes are compared with these words, so that rewording a line makes nothing of it new.
-        """
+        Notes are compared with these words, so that rewording a line makes nothing of it new."""
         for path, source in self._marks.made_of.get(digest, ()):
             if path == self._memory.text:
                 found = self._first_words(source, depth - 1) if depth else ""

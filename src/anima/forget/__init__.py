@@ -75,12 +75,9 @@ class _Plan(NamedTuple):
 
 
 class Forget:
-    """What forgets in one home.
-
-    `holders` keep text beside the documents, in the order of the deed: history, which knows most, goes late, so that
-    after a kill the same call finds what is left. `dreamed` gives, for a line, the digests of those that dreams made of
-    it; `headers` (id, sender, layer) of every transcript.
-    """
+    """What forgets in one home. `holders` keep text beside the documents, in the order of the deed: history, which
+    knows most, goes late, so that after a kill the same call finds what is left. `dreamed` gives, for a line, the
+    digests of those that dreams made of it; `headers` (id, sender, layer) of every transcript."""
 
     def __init__(
         self, site: Site, writer: Writer, holders: Sequence[Holder], *, dreamed: Dreamed, headers: Headers

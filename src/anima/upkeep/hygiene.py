@@ -36,10 +36,8 @@ Sameness = Literal["exact", "punctuation", "dates", "reworded", "contained", "me
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Twin:
-    """A line that says what another says, how it is the same, and what shows it.
-
-    `covered` tells whether the line that is kept says all of it, so that nothing is lost when this one goes.
-    """
+    """A line that says what another says, how it is the same, and what shows it. `covered` tells whether the line that
+    is kept says all of it, so that nothing is lost when this one goes."""
 
     line: ToldLine
     how: Sameness
@@ -67,10 +65,8 @@ class Contradiction:
 
 
 def find_duplicates(seen: Sequence[Read], *, vectors: Vectors | None = None) -> tuple[Group, ...]:
-    """Lines that say the same, in groups, in the order of the lines.
-
-    With `vectors`, lines that say the same in other words may be twins, too; only texts that come near are asked for.
-    """
+    """Lines that say the same, in groups, in the order of the lines. With `vectors`, lines that say the same in other
+    words may be twins, too; only texts that come near are asked for."""
     homes = _Homes(len(seen))
     for same in _equal(seen):
         for other in same[1:]:
@@ -211,10 +207,8 @@ def _is_contained(a: Read, b: Read) -> bool:
 
 
 def _neighbours(seen: Sequence[Read], places: Sequence[int]) -> Iterator[tuple[int, int]]:
-    """Pairs that share two of their five rarest words, each once, of lines with the same names, numbers and denial.
-
-    A key that many lines share says little: only the latest of them are looked at.
-    """
+    """Pairs that share two of their five rarest words, each once, of lines with the same names, numbers and denial. A
+    key that many lines share says little: only the latest of them are looked at."""
     counts = Counter(word for place in places for word in seen[place].bag)
     by_pair: dict[tuple[object, ...], list[int]] = defaultdict(list)
     for place in places:

@@ -55,8 +55,7 @@ class Stale:
 class Suggestion:
     """Something to do, as a sentence and as what it takes: lines to take out, a document to move, or a choice, with the
     documents it was made from. A choice has its two lines in `between`, and takes none out before somebody chose.
-    `Upkeep.tidy` carries it out.
-    """
+    `Upkeep.tidy` carries it out."""
 
     kind: Literal["merge", "archive", "choose"]
     sentence: str
@@ -418,10 +417,8 @@ def suggest_consolidation(
     may_go: Callable[[ToldLine, ToldLine], bool] = lambda gone, kept: True,
     archive: Callable[[Stale], str],
 ) -> tuple[Suggestion, ...]:
-    """What to do about what was found: choices first, then merges, then logs to move to the archive.
-
-    `may_go` is asked of each line that would go and the one that says the same; `archive` says where a log goes.
-    """
+    """What to do about what was found: choices first, then merges, then logs to move to the archive. `may_go` is asked
+    of each line that would go and the one that says the same; `archive` says where a log goes."""
     found = []
     for one in contradictions:
         newer = f"; {_place(one.newer)} is newer" if one.newer else ""
