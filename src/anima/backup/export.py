@@ -130,9 +130,8 @@ class _Leaving:
     def to_lines(self, out: IO[bytes]) -> None:
         """To a stream; of one that is cut, the line that ends it is missing."""
         large = [entry for entry in self.entries if entry.size > MOST]
-        self.left_out += [
-            (entry.path, f"a line of JSON holds at most {MOST:,} bytes; a folder takes it") for entry in large
-        ]
+        why = f"a line of JSON holds at most {MOST:,} bytes; a folder takes it"
+        self.left_out += [(entry.path, why) for entry in large]
         self.entries = [entry for entry in self.entries if entry not in large]
         files = (FileLine(path, b"".join(file.pieces), private(file.mode)) for path, file in self._opened())
         for line in written_lines(FirstLine(self._dialect, self.table.sessions), files):
@@ -203,9 +202,8 @@ def dialect_in(text: str) -> str | None:
 def walk(store: Documents, folder: str = "") -> tuple[list[Entry], list[tuple[str, str]]]:
     """Every file beneath a folder in order of path, and (path, why) of what is not moved."""
     prefix = f"{folder}/" if folder else ""
-    hidden = sorted(
-        name for name in store.raw_names(folder) if name.startswith(".") and (prefix or name not in _MACHINE)
-    )
+    own = () if folder else _MACHINE
+    hidden = sorted(name for name in store.raw_names(folder) if name.startswith(".") and name not in own)
     left = [
         *sorted(store.strange(folder)),
         *((name, "it is hidden, and hidden files are not moved") for name in hidden),

@@ -130,9 +130,8 @@ class _FolderSource:
             layout_for(found["dialect"]), layout_for(found["from"])
             return {**found, "moved": names, "sessions": str(found["sessions"])}
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError, BadInput):
-            raise BadText(
-                MAP, "it is not a map of an export", hint="remove it to import the folder as it stands"
-            ) from None
+            hint = "remove it to import the folder as it stands"
+            raise BadText(MAP, "it is not a map of an export", hint=hint) from None
 
 
 class _LinesSource:

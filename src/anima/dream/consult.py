@@ -178,9 +178,8 @@ def narrated(entry: str, complete: Complete, *, unsafe: Unsafe, timeout: float =
     if unsafe(entry) is not None:
         return ""  # a line of the owner's may be quoted in it
     dashes = "-" * 40
-    answer, failure = answered(
-        complete, f"{_SAID['prose_task']}\n{dashes}\n{entry.strip()}\n{dashes}\n", timeout=timeout
-    )
+    question = f"{_SAID['prose_task']}\n{dashes}\n{entry.strip()}\n{dashes}\n"
+    answer, failure = answered(complete, question, timeout=timeout)
     parts = [" ".join(part.split()) for part in re.split(r"\n\s*\n", answer[: 4 * PROSE].strip())]
     prose = "\n\n".join(filter(None, parts))
     fits = not failure and len(answer) <= 4 * PROSE and 20 <= len(prose) <= PROSE and prose.count("\n\n") < 4
@@ -354,9 +353,8 @@ def _malformed(one: Operation, known: Mapping[str, Offer], standing: Mapping[str
     if not one.candidates and not one.prior:
         yield Refusal("source", f"a line of {one.verb} comes from nowhere")
     elif not (least <= len(one.candidates) <= most and few <= len(one.prior) <= many):
-        yield Refusal(
-            "shape", f"{one.verb} does not take {len(one.candidates)} candidates and {len(one.prior)} prior lines"
-        )
+        took = f"{len(one.candidates)} candidates and {len(one.prior)} prior lines"
+        yield Refusal("shape", f"{one.verb} does not take {took}")
     elif one.verb is Verb.MERGE and len(one.candidates) + len(one.prior) < 2:
         yield Refusal("shape", "a merge takes at least two lines")
     elif one.verb is Verb.REWORD and (len(one.candidates) + len(one.prior) > 1 or not one.text):
@@ -395,22 +393,19 @@ def _judged(one: Operation, text: str, new: Sequence[str], facts: _Facts, *, uns
             yield Refusal("unrelated", f"{told!r} does not make {printable(old, 60)!r} untrue")
         sources = [*new]
     if one.verb is Verb.MERGE and (pair := facts.differing(sources)):
-        yield Refusal(
-            "merge", f"different facts would become one: {printable(pair[0], 60)!r} and {printable(pair[1], 60)!r}"
-        )
+        one_fact, other = (printable(line, 60) for line in pair)
+        yield Refusal("merge", f"different facts would become one: {one_fact!r} and {other!r}")
     elif why := facts.unfaithful(text, sources):
         yield Refusal("source", f"{told!r} {why}")
     if reason := unsafe(text):
         yield Refusal("unsafe", f"{reason}: a line like that never enters memory")
 
 
-def _result(
-    prior: Sequence[Prior], added: Sequence[str], removed: Sequence[Prior], budget: int, facts: _Facts
-) -> Found:
-    gone = {id(line) for line in removed}
-    lines = [*(line.text for line in prior if id(line) not in gone), *added]
-    if len(removed) > MAX_LOST * len(prior):
-        share = 100 * len(removed) / max(1, len(prior))
+def _result(prior: Sequence[Prior], added: Sequence[str], gone: Sequence[Prior], budget: int, facts: _Facts) -> Found:
+    removed = {id(line) for line in gone}
+    lines = [*(line.text for line in prior if id(line) not in removed), *added]
+    if len(gone) > MAX_LOST * len(prior):
+        share = 100 * len(gone) / max(1, len(prior))
         yield Refusal("lost", f"{share:.0f} % of the lines of memory would go, and 25 % is the most")
     size = sum(len(line) + 1 for line in lines)
     if size > budget:
@@ -489,14 +484,12 @@ def _bare(text: str) -> str:
 Check = Callable[[tuple[Operation, ...]], Outcome]
 
 
-def consulted(
-    complete: Complete, question: str, *, check: Check, timeout: float = TIMEOUT, tokens: int = TOKENS
-) -> str:
+def consulted(complete: Complete, asked: str, *, check: Check, timeout: float = TIMEOUT, tokens: int = TOKENS) -> str:
     """Why no answer of the model's can stand; "" when one passed the check. Asks once more, with the reasons, when one
     may not, and never waits longer than told. `tokens` counts questions and answers together, at four characters each.
     A model that does not answer in time is left to itself in a thread that ends with the process; what it says later is
     not heard."""
-    spent, most, told, prompt = 0, 4 * tokens, "", question
+    spent, most, told, prompt = 0, 4 * tokens, "", asked
     for _ in range(ATTEMPTS):
         if spent + len(prompt) > most:
             why = "there was more to ask than the budget for tokens allows"
@@ -520,7 +513,7 @@ def consulted(
             rules = dict.fromkeys(one.rule for one in outcome.refusals)
             told = "; ".join(_REFUSED.get(rule, rule) for rule in [*rules][:3])
         shown = json.dumps(answer[:4_000], ensure_ascii=False)
-        prompt = f"{question}\nYour last answer was {shown}\nIt cannot be used: {reasons}\n"
+        prompt = f"{asked}\nYour last answer was {shown}\nIt cannot be used: {reasons}\n"
         prompt += "Give the whole JSON object again.\n"
     return f"the model's answer could not stand ({told})"
 

@@ -252,6 +252,9 @@ class LogNote:
         return " ".join(self.text.split())
 
 
+Doubt = Callable[[LogNote], str | None]  # why a note may not be built on, or None
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
     """One line of MEMORY.md. `machine` is whether a dream wrote it; only those are ever taken out."""
@@ -272,7 +275,7 @@ class Held:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Material:
-    """Everything a plan is made of. `doubt` says why a note may not be built on, or None; it is asked for few."""
+    """Everything a plan is made of. `doubt` is asked for few notes."""
 
     now: datetime
     today: date
@@ -280,7 +283,7 @@ class Material:
     notes: tuple[LogNote, ...]  # in order of time
     memory: str
     held: tuple[Held, ...]
-    doubt: Callable[[LogNote], str | None]
+    doubt: Doubt
     promoted: Mapping[str, date] = field(default_factory=dict)  # facts of earlier sweeps, by their words, and when
     recalls: int = 0  # new since the last sweep
     budget: int = BUDGET

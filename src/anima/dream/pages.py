@@ -14,7 +14,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
 
-from anima.dream.material import Candidate, Held, LogNote, Material, Promotion, SweepPlan, Theme, why_junk
+from anima.dream.material import Candidate, Doubt, Held, LogNote, Material, Promotion, SweepPlan, Theme, why_junk
 from anima.ledger import Key
 from anima.model import DocPath
 from anima.text import bullet_text, markdown, read_table, stem, tags
@@ -175,9 +175,7 @@ def subject(made: SweepPlan) -> str:
     return f"dream of {made.now:%Y-%m-%d}: {told or 'nothing kept'}"
 
 
-def with_diary(
-    made: SweepPlan, *, doubt: Callable[[LogNote], str | None], prose: str = "", remark: str = ""
-) -> SweepPlan:
+def with_diary(made: SweepPlan, *, doubt: Doubt, prose: str = "", remark: str = "") -> SweepPlan:
     """The plan with its diary entry. `prose` opens it, in a model's words; `remark` says what became of asking one."""
     week = [c for c in made.considered if made.today - c.evidence.last <= REM and why_junk(c.note.text) is None]
     truths = tuple((note, sure) for note, sure in _truths_of(week) if doubt(note) is None)
@@ -401,18 +399,16 @@ def _belief(statements: Sequence[tuple[Retained, bool]]) -> Belief:
 # -- pages of the bank ---------------------------------------------------------------------------------------------------------------
 
 
-def reflect(
-    retained: Iterable[Retained], pages: Mapping[str, str], *, trusted: Callable[[Retained], bool]
-) -> dict[str, str]:
-    """The bank pages that should stand otherwise than they do, by path. `pages` are those there are now. A page that
+def reflect(ones: Iterable[Retained], now: Mapping[str, str], *, trusted: Callable[[Retained], bool]) -> dict[str, str]:
+    """The bank pages that should stand otherwise than they do, by path. `now` are those there are. A page that
     nothing speaks for any more keeps its human text and an empty block; none is deleted."""
-    blocks = _blocks(sorted((one for one in retained if trusted(one)), key=_when))
-    keyed = {DocPath.parse(path).key: path for path in pages}
+    blocks = _blocks(sorted((one for one in ones if trusted(one)), key=_when))
+    keyed = {DocPath.parse(path).key: path for path in now}
     wanted = {keyed.get(DocPath.parse(path).key, path): block for path, block in blocks.items()}
-    wanted |= {path: ("", []) for path in pages if path not in wanted and path.startswith(BANK + "/")}
+    wanted |= {path: ("", []) for path in now if path not in wanted and path.startswith(BANK + "/")}
     found: dict[str, str] = {}
     for path, (title, body) in sorted(wanted.items()):
-        old = pages.get(path, "")
+        old = now.get(path, "")
         new = _with_block(old, title=title, body=body) if body or (END in old and blocks_in(lines_of(old))) else old
         if new != old:
             found[path] = new

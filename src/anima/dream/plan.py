@@ -345,6 +345,5 @@ def frames(text: str) -> tuple[tuple[str, ...], ...]:
     """A note with each of its words blotted out in turn, numbers always: what two notes of one routine have in common."""
     found = sentence(text[:200]).tokens[:14]
     masked = tuple("0" if notes.has_digit(word) else word for word in found)
-    return (
-        (masked, *((*masked[:n], "*", *masked[n + 1 :]) for n in range(len(masked)))) if len(masked) > 2 else (masked,)
-    )
+    blotted = ((*masked[:n], "*", *masked[n + 1 :]) for n in range(len(masked)))
+    return (masked, *blotted) if len(masked) > 2 else (masked,)

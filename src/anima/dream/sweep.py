@@ -55,6 +55,7 @@ class Sweep:
     said: str = ""
 
 
+Fields = dict[str, object]  # of a record of the ledger
 Cut = list[tuple[Item, tuple[str, ...]]]  # the notes of a daily log, with the digests of their lines
 
 
@@ -365,9 +366,7 @@ class Dreams:
         swept = replace(swept, status="dreamed" if done else first.status, change=first.change, revision=first.revision)
         return swept if done else replace(swept, said=first.reason or "")
 
-    def _submitted(
-        self, changes: list[Change], bank: list[Change], fields: dict[str, object], began: int
-    ) -> tuple[Receipt, ...]:
+    def _submitted(self, changes: list[Change], bank: list[Change], fields: Fields, began: int) -> tuple[Receipt, ...]:
         """One batch. What it comes from is written down before it, so that a crash does not lose that."""
         self._store.append("dreaming", fields, sync=False)  # the batch's own record follows, and is synced
         receipts = self._writer().submit([*changes, *bank], what="sweep", of=str(began))
@@ -395,7 +394,7 @@ class Dreams:
     def _diff(self, changes: list[Change]) -> str:
         return diff_of(changes, [self._site.text_of(change.path) for change in changes]) if changes else ""
 
-    def _fields(self, draft: _Draft) -> dict[str, object]:
+    def _fields(self, draft: _Draft) -> Fields:
         """What the mark says of a sweep, but for what became of it."""
         made, key = draft.made, self._store.key
         told = [text for p in made.promotions for text in (p.fact, *(c.note.text for c in (p.candidate, *p.also)))]
@@ -404,7 +403,7 @@ class Dreams:
         for one in made.reworded:  # what spoke for lines that are only said anew
             known = [found for held in one.held if (found := self._marks.figures.get(key.line(held.raw)))]
             figures |= {key.line(one.line): max(known)} if known else {}
-        fields: dict[str, object] = {
+        fields: Fields = {
             "through": draft.through,
             "preset": made.rules.name,
             "promoted": [*dict.fromkeys(key.of(key_of(text)) for text in told)],
@@ -419,9 +418,7 @@ class Dreams:
         }
         return {name: value for name, value in fields.items() if value not in ([], {})}
 
-    def _after(
-        self, fields: dict[str, object], receipts: tuple[Receipt, ...], wishes: list[Retirement]
-    ) -> tuple[str, ...]:
+    def _after(self, fields: Fields, receipts: tuple[Receipt, ...], wishes: list[Retirement]) -> tuple[str, ...]:
         """Asks the owner, then the mark. What is written stands, even if the disk fails now: the next sweep marks it."""
         proposals: list[str | None] = []
         try:
@@ -441,8 +438,8 @@ class Dreams:
 
     def _finish_mark(self) -> None:
         """After a crash between the last file and the mark: the sweep was carried out, so only its mark is missing."""
-        meant: dict[str, object] = {"through": self._catch_up()}
-        begun: dict[str, dict[str, object]] = {}
+        meant: Fields = {"through": self._catch_up()}
+        begun: dict[str, Fields] = {}
         for record in self._store.ledger.records(self._marks.last, kinds=("dreaming", "intent", "done")):
             name = str(record.fields.get("id"))
             if record.kind == "dreaming":

@@ -79,10 +79,8 @@ class Forget:
     knows most, goes late, so that after a kill the same call finds what is left. `dreamed` gives, for a line, the
     digests of those that dreams made of it; `headers` (id, sender, layer) of every transcript."""
 
-    def __init__(
-        self, site: Site, writer: Writer, holders: Sequence[Holder], *, dreamed: Dreamed, headers: Headers
-    ) -> None:
-        self._site, self._store, self._writer, self._holders = site, site.store, writer, tuple(holders)
+    def __init__(self, writer: Writer, holders: Sequence[Holder], *, dreamed: Dreamed, headers: Headers) -> None:
+        self._writer, self._site, self._store, self._holders = writer, writer.site, writer.store, tuple(holders)
         self._dreamed, self._headers = dreamed, headers
 
     def ask(self, *, purge: bool, dry_run: bool, **what: Any) -> Forgetting:
@@ -94,12 +92,12 @@ class Forget:
         """What holds it, everywhere. Touches nothing."""
         documents, left = self._documents()
         sought = Choice(self._site, asked, self._sessions(asked), purge=purge)
-        keep = self._seek(asked, sought, documents)
+        keep = self._seek(sought, documents)
         dreamed = self._dreamed_from(sought, documents)
         drawn: list[Touched | Left | Change] = []
         for document in documents:
             if asked.layer is None or layer_at(document.path) == asked.layer:
-                drawn += self._draw(sought, asked, document, dreamed)
+                drawn += self._draw(sought, document, dreamed)
         touched = [each for each in drawn if isinstance(each, Touched)]
         left += [each for each in drawn if isinstance(each, Left)]
         named = [d.path for d in documents if sought.words.touches(d.path.text.replace("/", " "))]
@@ -144,8 +142,9 @@ class Forget:
         layer = layer_of(asked.sender, self._site.config.owner)
         return frozenset(id for id, sender, own in headers if sender == asked.sender or (layer and own == layer))
 
-    def _seek(self, asked: Asked, sought: Choice, documents: Sequence[Document]) -> tuple[str, ...]:
+    def _seek(self, sought: Choice, documents: Sequence[Document]) -> tuple[str, ...]:
         """Gives a choice the words that are looked for everywhere; gives those of them that stay forgotten."""
+        asked = sought.asked
         if not asked.by_source:
             if asked.pattern is not None:  # a pattern itself is not kept
                 matched = (text for document in documents for text in asked.words.found(document.text))
@@ -176,9 +175,7 @@ class Forget:
                 found |= made.get((document.path.text, self._store.key.line(lines[number])), frozenset())
         return frozenset(found)
 
-    def _draw(
-        self, sought: Choice, asked: Asked, document: Document, dreamed: frozenset[str]
-    ) -> Iterator[Touched | Left | Change]:
+    def _draw(self, sought: Choice, document: Document, dreamed: frozenset[str]) -> Iterator[Touched | Left | Change]:
         """What a document loses, and the change that does it."""
         path, lines = document.path, lines_of(document.text)
         chosen = sought.lines(path, document.text)
@@ -195,7 +192,7 @@ class Forget:
                 source = self._store.provenance.source(path, lines[number]) if self._store.begun else OWNERS
                 is_dreamed = source.actor is Actor.DREAMER or self._site.layout.row_of(path).role == "diary"
                 place = "layer" if layer_at(path) is not None else "dreamed" if is_dreamed else "line"
-                why = _why(asked, source, number in chosen, number in hits)
+                why = _why(sought.asked, source, number in chosen, number in hits)
                 where, text = f"{path}:{number + 1}", lines[number].strip()[:_SHOWN]
                 yield Touched(place=place, where=where, why=why, text=text)
         text = without(document.text, hits, lambda rest: _said(sought, rest))
@@ -419,7 +416,7 @@ class Choice:
     """What is sought in one plan: the words, and what is meant by where it came from."""
 
     def __init__(self, site: Site, asked: Asked, sessions: frozenset[str], *, purge: bool) -> None:
-        self._site, self._asked, self.sessions, self.purge, self.layer = site, asked, sessions, purge, asked.layer
+        self._site, self.asked, self.sessions, self.purge, self.layer = site, asked, sessions, purge, asked.layer
         self._view = site.store.provenance if site.store.begun else None
         self._filter = asked.words if asked.texts or asked.pattern else None
         self.own_layer = layer_of(asked.sender, site.config.owner) if asked.sender else ""
@@ -429,7 +426,7 @@ class Choice:
 
     def lines(self, path: DocPath, text: str) -> set[int]:
         """The numbers, from 0, of the lines of a document that are meant. A heading goes with all that is below it."""
-        if not self._asked.by_source:
+        if not self.asked.by_source:
             return set()
         if self._is_timed and self._site.layout.row_of(path).policy not in (Policy.MEMORY, Policy.REVIEW):
             return set()
@@ -440,15 +437,15 @@ class Choice:
             for number, line in enumerate(lines)
             if (allowed is None or number in allowed) and line.strip() and self._means(path, line)
         }
-        return _without_loose_headings(lines, found) if found and not self._asked.path else found
+        return _without_loose_headings(lines, found) if found and not self.asked.path else found
 
     @property
     def _is_timed(self) -> bool:
         """By time alone, only memory is meant: the day a home was made is no reason to lose its soul."""
-        return not (self._asked.session or self._asked.sender or self._asked.origin or self._asked.path)
+        return not (self.asked.session or self.asked.sender or self.asked.origin or self.asked.path)
 
     def _means(self, path: DocPath, line: str) -> bool:
-        asked = self._asked
+        asked = self.asked
         if asked.path is not None:
             return path.key == asked.path.key and flat(line).text == self._said
         source = self._view.source(path, line) if self._view else OWNERS
@@ -464,24 +461,24 @@ class Choice:
         return day is not None and all(self.within(datetime.combine(day, at, zone)) for at in (time.min, time.max))
 
     def within(self, moment: datetime | None) -> bool:
-        since, until = self._asked.since, self._asked.until
+        since, until = self.asked.since, self.asked.until
         if not (since or until):
             return True
         return moment is not None and (since is None or since <= moment) and (until is None or moment <= until)
 
     def all_of(self, session: str) -> bool:
-        asked = self._asked
+        asked = self.asked
         narrowed = asked.texts or asked.pattern or asked.since or asked.until or asked.origin
         return session in self.sessions and not narrowed
 
     def entry(self, session: str, sender: str | None, time: datetime | None, text: str) -> bool:
-        asked = self._asked
+        asked = self.asked
         timed = self._is_timed and bool(asked.since or asked.until)
         meant = session in self.sessions or timed or (asked.sender is not None and sender == asked.sender)
         return meant and self.within(time) and self.passes(text)
 
     def change(self, session: str | None, origins: Sequence[str], time: datetime, text: str) -> bool:
-        asked = self._asked
+        asked = self.asked
         if not asked.by_source or asked.path or not self.passes(text):
             return False
         if (asked.session or asked.sender) and session not in self.sessions:

@@ -298,9 +298,8 @@ class Versions(Holder):
         try:
             with self._store.kept_history() as history:
                 objects = history.objects() if history else ()
-                yield from (
-                    Left("history", f"object {name[:12]} holds it") for name, data in objects if _holds(firm, data)
-                )
+                held = (name for name, data in objects if _holds(firm, data))
+                yield from (Left("history", f"object {name[:12]} holds it") for name in held)
         except HomeError as error:
             yield Left("history", str(error))
 

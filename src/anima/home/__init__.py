@@ -308,7 +308,7 @@ class Home:
             Versions(self.site),
             self.snapshots,
         )
-        return Forget(self.site, self._writer, holders, dreamed=self.dreams.dreamed_from, headers=said.headers)
+        return Forget(self._writer, holders, dreamed=self.dreams.dreamed_from, headers=said.headers)
 
     def next_snapshot(self) -> datetime | None:
         """When the next snapshot is taken where this home is served; None where none is."""

@@ -32,6 +32,7 @@ CROWD = 40  # neighbours one key may bring; a key with more says little
 _RIVALS = 4  # of more values than this, none is the one that holds
 _STEADY, _SEVERAL = map(reading.pattern, ("steady", "several"))
 Sameness = Literal["exact", "punctuation", "dates", "reworded", "contained", "meaning"]
+Tie = tuple[int, int, Sameness, float]  # of two lines that say the same, and how surely
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,9 +171,7 @@ def _how(one: Read, other: Read) -> Sameness:
     return "dates" if one.dates and sorted(one.plain) == sorted(other.plain) else "reworded"
 
 
-def _near(
-    seen: Sequence[Read], places: Sequence[int], vectors: Vectors | None
-) -> Iterator[tuple[int, int, Sameness, float]]:
+def _near(seen: Sequence[Read], places: Sequence[int], vectors: Vectors | None) -> Iterator[Tie]:
     """Pairs of which one says all the other says and little more, or that mean the same in other words."""
     pairs: list[tuple[int, int, bool]] = []
     for one, other in _neighbours(seen, places):
