@@ -1,11 +1,9 @@
 """Putting a snapshot in a home's place; and the proof that a home which was moved to another kind of store is the same there.
 
-Promise: the whole archive is verified before anything is written; what is there now becomes a snapshot first; then the
-home is the old one or the new one, wherever it is killed (store.private). What was forgotten since is taken out of its
-files and of its history before they count. Links, and whatever else no snapshot holds, stay where they are; whatever
-stands in the way is named, and nothing is written. A home is moved over nothing, or over an earlier state of itself, never
-over another home or one that went on by itself; it is moved when every file has the same digest, every byte of the ledger
-is there and its chain is whole, and every version of history is the same. Not here: taking snapshots (snapshot).
+Promise: the whole archive is verified before anything is written; what is there now becomes a snapshot first; then the home is the
+old one or the new one, wherever it is killed (store.private). What was forgotten since is taken out of files and history before they
+count. Whatever no snapshot holds stays where it is; what stands in the way is named, and nothing is written. A home is moved over
+nothing, or over an earlier state of itself, and only when every file, every byte of the ledger and every version are the same.
 """
 
 from __future__ import annotations
@@ -179,9 +177,6 @@ def _guarded(source: _Source) -> _Source:
     return source._replace(instead=instead)
 
 
-# -- what would change --------------------------------------------------------------------------------------------------------
-
-
 def _compared(source: _Source, seen: Seen, root: str, files: Iterable[File] | None = None) -> Restoration:
     manifest = source.manifest
     wanted = {file.path: file for file in (source.files if files is None else files)}
@@ -210,15 +205,10 @@ def _check_home(source: _Source, whole: Whole, seen: Sized, other: bool) -> None
         return
     is_home = whole.state.version("key") is not None
     what = "another home" if is_home else f"{len(seen):,} files that are no home of anima's"
-    raise Refused(
-        f"{whole.name}: {what} stands here, and this snapshot is of {printable(source.manifest.agent) or 'another'} "
-        f"({printable(source.manifest.home)}); nothing was written",
-        rule="another-home",
-        hint="restore it into an empty folder, or say --other-home: what is here becomes a snapshot first",
-    )
-
-
-# -- the deed -----------------------------------------------------------------------------------------------------------------
+    named = f"{printable(source.manifest.agent) or 'another'} ({printable(source.manifest.home)})"
+    why = f"{whole.name}: {what} stands here, and this snapshot is of {named}; nothing was written"
+    hint = "restore it into an empty folder, or say --other-home: what is here becomes a snapshot first"
+    raise Refused(why, rule="another-home", hint=hint)
 
 
 def _done(source: _Source, place: _Place, *, other: bool) -> Restoration:
@@ -285,9 +275,6 @@ def _distrusted(place: _Place) -> Iterator[None]:
         raise
 
 
-# -- what was forgotten since -------------------------------------------------------------------------------------------------
-
-
 def _forgotten_since(source: _Source, whole: Whole) -> dict[str, Phrase]:
     """The phrases this home has forgotten since, also those that were forgotten, and came back, before."""
     raw = whole.state.get(FORGOTTEN) if source.is_of(whole) else None
@@ -327,11 +314,8 @@ def _cleaned(source: _Source, place: _Place, swap: Swapping, seen: Seen, fresh: 
         note,
     )
     found = _compared(source, seen, whole.name, [file for file, _ in staged.values()])
-    notes = (
-        f"{len(fresh)} phrases were forgotten since this snapshot; {lost} things that held them are left out, so the "
-        "home differs from the snapshot there",
-        *unread,
-    )
+    told = f"{len(fresh)} phrases were forgotten since this snapshot; {lost} things that held them are left out"
+    notes = (f"{told}, so the home differs from the snapshot there", *unread)
     return replace(found, forgotten=len(fresh), notes=notes)
 
 

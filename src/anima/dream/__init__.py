@@ -1,10 +1,8 @@
 """Dreaming: what recalls speak for becomes memory, what is no longer so leaves it. Here: when a night, or anything else that
 happens by a cron expression, is due in the user's timezone.
 
-Promise: nothing is promoted that was not asked for on several days, is junk, is known, is no longer so, or does not come
-from trusted words alone; the same material gives the same plan. Missed runs count as one. A wall time that a clock change
-leaves out runs once, when the gap ends; one that comes twice runs the first time only. Hours given as `*` are real hours.
-Not here: searching, which writes the recalls down (search), the sentences that are compared (text), the clock.
+Promise: missed runs count as one. A wall time that a clock change leaves out runs once, when the gap ends; one that comes twice
+runs the first time only. Hours given as `*` are real hours. Not here: searching, which writes the recalls down (search), the clock.
 """
 
 from __future__ import annotations

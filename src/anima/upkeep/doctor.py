@@ -15,7 +15,7 @@ import shlex
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, cast
 
@@ -183,7 +183,7 @@ class Doctor:
         progress: Progress = lambda _: None,
     ) -> None:
         self._path, self._rooms, self._world = path, rooms, world
-        self._settings, self._progress = settings, progress
+        self._site, self._progress = partial(rooms.opens, path, world, settings=settings), progress
         self._register = Register(user_folder(world.env))
 
     def look(self) -> list[Remark]:
@@ -257,8 +257,6 @@ class Doctor:
                 done += _mended(part, _looked(what, part.check))
             number += 1
 
-    # -- opening --------------------------------------------------------------------------------------------------------
-
     @contextmanager
     def _opened(self) -> Iterator[tuple[Site, list[Remark]]]:
         """The site of the home, and what is wrong with its configuration; then the site has that of no home."""
@@ -273,9 +271,6 @@ class Doctor:
                 wrong = [_failed("config-broken", FILE, error)]
         with closing(site.store):
             yield site, wrong
-
-    def _site(self) -> Site:
-        return self._rooms.opens(self._path, self._world, settings=self._settings)
 
     def _bare(self, folder: Folder) -> Site:
         """A site without configuration, for what needs none."""
@@ -297,9 +292,6 @@ class Doctor:
         elif not made:
             Folder(self._path).close()  # which says what is wrong
         return _remark("gone", str(self._path), made=made) if made else None
-
-
-# -- gathering ------------------------------------------------------------------------------------------------------------
 
 
 def look(site: Site, rooms: CheckedRooms, progress: Progress = lambda _: None, *, whole: bool = True) -> list[Remark]:
@@ -431,7 +423,12 @@ class CheckedDocuments:
         for path in self._paths(""):
             yield from self._document(path)
         yield from self._skills()
-        yield from self._budget(self._prompt) if self._prompt else ()
+        if (prompt := self._prompt) is None:
+            return
+        for line in prompt.manifest:
+            if line.status == "dropped" or (line.status == "cut" and "whole" in line.reason):
+                yield _remark("dropped", line.path, why=line.reason)
+        yield _remark("prompt", "prompt", size=len(prompt.text), limit=prompt.limits.total)
 
     def _paths(self, folder: str) -> Iterator[DocPath]:
         try:
@@ -478,12 +475,6 @@ class CheckedDocuments:
                 continue
             except HomeError as error:
                 yield _remark("skill", path, why=error)
-
-    def _budget(self, prompt: Drawn) -> Iterator[Remark]:
-        for line in prompt.manifest:
-            if line.status == "dropped" or (line.status == "cut" and "whole" in line.reason):
-                yield _remark("dropped", line.path, why=line.reason)
-        yield _remark("prompt", "prompt", size=len(prompt.text), limit=prompt.limits.total)
 
 
 def _conflict(text: str) -> int:

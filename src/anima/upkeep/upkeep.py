@@ -276,8 +276,6 @@ class Upkeep:
         missing = f"{agents} is missing; the agent works, but has no guide"
         return () if self._site.store.documents.exists(agents) else (missing,)
 
-    # -- what a look asks -----------------------------------------------------------------------------------------------
-
     def _kept(self) -> Callable[..., bool] | None:
         """Whether the owner said of some lines that all of them stay; None while nothing of that kind was said."""
         store = self._site.store
