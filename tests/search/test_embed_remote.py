@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from anima.errors import BadArguments, BadConfig, MissingExtra
 from anima.model import Embedder
-from anima.search.embed import client, endpoint_for, endpoint_in, provider_in
+from anima.search.embed import client, endpoint_for, provider_in
 from anima.search.embed.client import (
     DOCUMENT_PATIENCE,
     LONGEST_REST,
@@ -691,7 +691,7 @@ def test_a_key_alone_chooses_no_provider() -> None:
 def test_openai_from_the_environment() -> None:
     env = {"EMBEDDING_PROVIDER": " OpenAI ", "OPENAI_API_KEY": f"{KEY}\n"}
 
-    endpoint = endpoint_in(provider_in(env), env)
+    endpoint = endpoint_for(provider_in(env), env)
 
     assert endpoint.address == "https://api.openai.com/v1/embeddings"
     assert (endpoint.model, endpoint.api_key, endpoint.label) == (
@@ -705,15 +705,15 @@ def test_openai_from_the_environment() -> None:
 def test_an_openai_style_server_of_one_s_own_needs_no_key() -> None:
     env = {"OPENAI_BASE_URL": "http://localhost:1234/v1", "EMBEDDING_MODEL": "bge-small-en-v1.5"}
 
-    endpoint = endpoint_in("openai", env)
+    endpoint = endpoint_for("openai", env)
 
     assert endpoint.api_key is None and endpoint.address == "http://localhost:1234/v1/embeddings"
     assert endpoint.model == "bge-small-en-v1.5"
 
 
 def test_ollama_from_the_environment_has_its_defaults() -> None:
-    plain = endpoint_in("ollama", {"OPENAI_API_KEY": KEY})
-    told = endpoint_in("ollama", {"OLLAMA_BASE_URL": "http://box:11434/", "OLLAMA_EMBEDDING_MODEL": "all-minilm"})
+    plain = endpoint_for("ollama", {"OPENAI_API_KEY": KEY})
+    told = endpoint_for("ollama", {"OLLAMA_BASE_URL": "http://box:11434/", "OLLAMA_EMBEDDING_MODEL": "all-minilm"})
 
     assert (plain.address, plain.model) == ("http://localhost:11434/v1/embeddings", "nomic-embed-text")
     assert (told.address, told.model) == ("http://box:11434/v1/embeddings", "all-minilm")
@@ -723,7 +723,7 @@ def test_ollama_from_the_environment_has_its_defaults() -> None:
 def test_near_from_the_environment_sends_its_own_key() -> None:
     env = {"EMBEDDING_PROVIDER": "nearai", "NEAR_EMBEDDING_API_KEY": KEY, "OPENAI_API_KEY": "sk-other"}
 
-    endpoint = endpoint_in(provider_in(env), env)
+    endpoint = endpoint_for(provider_in(env), env)
 
     assert endpoint.api_key == KEY and endpoint.address.startswith("https://cloud-api.near.ai/")
 
@@ -749,7 +749,7 @@ def test_a_key_goes_along_only_to_the_address_it_is_for(url: str, key: str | Non
 def test_a_key_that_is_bound_to_a_server_goes_to_no_other() -> None:
     env = {"OPENAI_API_KEY": KEY, "OPENAI_BASE_URL": "https://gate.example/v1"}
 
-    assert endpoint_in("openai", env).api_key == KEY
+    assert endpoint_for("openai", env).api_key == KEY
     assert endpoint_for("openai", url="https://gate.example/v2", model="", env=env).api_key == KEY
     assert endpoint_for("openai", url="https://api.openai.com/v1", model="", env=env).api_key is None
 
@@ -764,7 +764,7 @@ def test_a_key_that_is_bound_to_a_server_goes_to_no_other() -> None:
 )
 def test_a_wrong_environment_names_the_variable(env: dict[str, str], where: str) -> None:
     with pytest.raises(BadConfig) as caught:
-        endpoint_in(provider_in(env), env)
+        endpoint_for(provider_in(env), env)
 
     assert caught.value.where == where
 

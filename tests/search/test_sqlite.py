@@ -240,7 +240,7 @@ def test_a_byte_that_changed_in_any_row_is_found_before_it_is_believed(opened: O
         path.write_bytes(whole.replace(old, new))
         assert tables(tmp_path).check() == "a row is not what was put in"
         index = opened()
-        assert all("wet" not in hit.text for hit in index.look(FILTER).rows(range(index.look(FILTER).count)) if hit)
+        assert all("wet" not in hit[0] for hit in index.look(FILTER).rows(range(index.look(FILTER).count)) if hit)
         index.close()
 
 

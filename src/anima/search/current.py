@@ -256,9 +256,8 @@ class Search:
         """How many lines that nobody reviewed may answer too. Only the owner's conversations are told of any."""
         if listener.scope is not Scope.MAIN:
             return 0
-        return len(
-            self.search(listener, text, limit=20, at=at, kinds=frozenset({"unreviewed"}), trusted_only=False).hits
-        )
+        kinds = frozenset({"unreviewed"})
+        return len(self.search(listener, text, limit=20, at=at, kinds=kinds, trusted_only=False))
 
     def graph(self, listener: Listener, *, most: int = MOST) -> Graph:
         """Who and what the home speaks of, as far as the listener may see it."""

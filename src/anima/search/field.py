@@ -74,14 +74,6 @@ class Filter:
         return self.since is None or row.day >= self.since.toordinal()
 
 
-class ShownUnit(NamedTuple):
-    """What is shown of a unit: its whole lines, with the name and the tags of what was cut."""
-
-    text: str
-    chunk_id: str
-    tags: tuple[str, ...]
-
-
 class HeldPart(NamedTuple):
     """A part that an index holds. `print` says all it was made from; `vectors` is how many of its units have one."""
 
@@ -119,12 +111,9 @@ class Packed(NamedTuple):
 
 
 class _Column:
-    """Rows that grow at their end; what was given out before stays as it was.
-
-    They lie in pages of their own, taken when first written to, and given back whole when nobody looks any more. From
-    the allocator a matrix of some megabytes would come out of the heap of whichever thread asked for it, and every such
-    heap keeps a hole of that size for ever: a crowd of threads that search and write grew without end.
-    """
+    """Rows that grow at their end; what was given out before stays as it was. They lie in pages of their own, given back whole
+    when nobody looks any more. From the allocator a matrix of some megabytes would come out of the heap of whichever thread
+    asked for it, and every such heap keeps a hole of that size for ever: a crowd of threads grew without end."""
 
     def __init__(self, kind: str, *width: int) -> None:
         self._room: NDArray[Any] = np.zeros((0, *width), dtype=kind)
@@ -212,8 +201,6 @@ class Field:
                 self._sights = {}
             self._sights[filter] = Horizon(self, filter)
         return self._sights[filter]
-
-    # -- following the tables -------------------------------------------------------------------------------------------
 
     def follow(self, changes: Changes) -> None:
         """Takes out what is gone and adds what is new. Raises ValueError or IndexError for rows that cannot be."""
@@ -386,9 +373,10 @@ class FieldView:
         cosine: Floats = product.astype(np.float64) / (SCALE * SCALE)
         return cosine
 
-    def rows(self, positions: Sequence[int]) -> list[ShownUnit | None]:
-        """The units as they are shown; None for one that was dropped since this view was made."""
-        rows, found = self.sight.rows[np.asarray(positions, dtype=np.int64)], list[ShownUnit | None]()
+    def rows(self, positions: Sequence[int]) -> list[tuple[str, str, tuple[str, ...]] | None]:
+        """The units as they are shown, each with its name and its tags; None for one that was dropped since then."""
+        rows = self.sight.rows[np.asarray(positions, dtype=np.int64)]
+        found = list[tuple[str, str, tuple[str, ...]] | None]()
         parts = self.shown({key >> SHIFT for key in rows["key"].tolist()})
         for row in rows:
             if (part := parts.get(int(row["key"]) >> SHIFT)) is None:
@@ -398,7 +386,7 @@ class FieldView:
             lines = text.split("\n")[int(row["start"]) - line : int(row["end"]) - line + 1]
             own_tags = tags[int(row["key"]) & ((1 << SHIFT) - 1)]
             text = "\n".join(line.rstrip("\r") for line in lines)
-            found.append(ShownUnit(text, f"{part.digest[:12]}:{row['n']}", tuple(own_tags.split())))
+            found.append((text, f"{part.digest[:12]}:{row['n']}", tuple(own_tags.split())))
         return found
 
 

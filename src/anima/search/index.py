@@ -142,8 +142,6 @@ class Index:
             self._forget()
             self._tables.close()
 
-    # -- memory ---------------------------------------------------------------------------------------------------------
-
     @property
     def held_bytes(self) -> int:
         return self._field.held_bytes
@@ -192,8 +190,6 @@ class Index:
         with self._mutex:
             if text not in self._notes:
                 self._notes.append(text)
-
-    # -- writing --------------------------------------------------------------------------------------------------------
 
     def _put_batch(self, batch: list[DocumentIn], complete: bool, report: PutReport) -> None:
         waiting, vectors = batch, dict[int, bytes]()
@@ -263,9 +259,6 @@ def _batches(documents: Iterable[DocumentIn]) -> Iterator[list[DocumentIn]]:
             batch, size = {}, 0
     if batch:
         yield list(batch.values())
-
-
-# -- a document made ready -------------------------------------------------------------------------------------------------
 
 
 class _PreparedPart(NamedTuple):

@@ -159,10 +159,8 @@ _Scored = tuple[Floats, Bools, Mapping[str, Floats]]
 def run(
     index: Index, embedder: Embedder | None, query: Query, filter: Filter, *, tells_all: bool = True
 ) -> SearchAnswer:
-    """The hits for a question. Raises BadArguments for a question that cannot be asked; else always answers.
-
-    Without `tells_all` no note says anything of what the filter hides, nor of the index as a whole.
-    """
+    """The hits for a question. Raises BadArguments for a question that cannot be asked; else always answers. Without `tells_all`
+    no note says anything of what the filter hides, nor of the index as a whole."""
     _check(query)
     state = index.notes if tells_all else tuple
     asked = ask(query.text)
@@ -181,9 +179,8 @@ def run(
     held = Coverage(1.0, 0.0)
     if query.fusion == "context" and words and not signals.of["date"][places[:LOOKED_AT]].any():
         lines = [(place, hit.text) for place, hit in zip(places[:LOOKED_AT], hits, strict=False)]
-        held = answered(
-            view, query.text, words, lines, embedder if signals.has_meaning else None, signals.of["meaning"]
-        )
+        known = embedder if signals.has_meaning else None
+        held = answered(view, query.text, words, lines, known, signals.of["meaning"])
     found = _finished(hits, query) if held.is_here else []
     notes = [*state(), *notes, *more, *held.doubts]
     if held.is_here and not found and hits:
@@ -387,9 +384,7 @@ def _hits(
     """As many hits as later steps may need, with their places, their ranks and, when asked for, the parts of their scores."""
     (score, eligible, parts), sight = scored, view.sight
     if query.half_life is not None and query.day is not None:
-        fades = [
-            row.day and row.kind not in EVERGREEN for row in sight.documents
-        ]  # evergreen and undated lines keep it
+        fades = [row.day and row.kind not in EVERGREEN for row in sight.documents]
         ages = np.array([max(0, query.day.toordinal() - row.day) for row in sight.documents])
         score = score * np.where(fades, 0.5 ** (ages / query.half_life), 1.0)[sight.doc]
     needs_more = query.mmr is not None or query.per_source is not None or query.rerank is not None
@@ -402,23 +397,23 @@ def _hits(
     for place, lines, shown in zip(places, _lines(view, places), view.rows(places), strict=True):
         if shown is None:
             continue
-        document = sight.documents[sight.doc[place]]
+        (text, chunk_id, tags), document = shown, sight.documents[sight.doc[place]]
         path = path_of(document.path)
         hit = Hit(
             path=DocPath.parse(path),
             start_line=lines[1],
             end_line=lines[2],
-            text=shown.text,
+            text=text,
             score=float(score[place]),
             document_id=hashlib.blake2b(path.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest(),
-            chunk_id=shown.chunk_id,
+            chunk_id=chunk_id,
             fts_rank=ranks[0].get(lines),
             vector_rank=ranks[1].get(lines),
             provider=embedder.name if embedder is not None and signals.has_meaning else "words",
             kind=document.kind,
             date=date.fromordinal(document.day) if document.day else None,
             trusted=bool(sight.rows["trusted"][place]),
-            tags=shown.tags,
+            tags=tags,
             why={name: float(given[place]) for name, given in parts.items()} if query.explain else None,
         )
         still.append(place)

@@ -39,10 +39,8 @@ _WAL: Final = ("journal_mode=wal", "wal_autocheckpoint=0")
 _TRUNCATE: Final = ("journal_mode=truncate", "secure_delete=on")
 # What a damaged file can bring about, texts that are no text among it; and the codes that say nothing about the file.
 _TROUBLE = (sqlite3.Error, sqlite3.Warning, UnicodeDecodeError, OverflowError, OSError)
-_PASSING = {
-    getattr(sqlite3, f"SQLITE_{name}")
-    for name in "PERM BUSY LOCKED NOMEM READONLY INTERRUPT IOERR FULL CANTOPEN PROTOCOL".split()
-}
+_CODES: Final = "PERM BUSY LOCKED NOMEM READONLY INTERRUPT IOERR FULL CANTOPEN PROTOCOL"
+_PASSING: Final = {getattr(sqlite3, f"SQLITE_{name}") for name in _CODES.split()}
 
 
 class IndexDown(HomeError):
@@ -242,8 +240,6 @@ class SqliteFile:
     def _look(self, db: sqlite3.Connection) -> None:
         """Raises DatabaseError for rows that are not what was put in."""
 
-    # -- transactions ---------------------------------------------------------------------------------------------------
-
     def _transacted(self, work: Callable[[sqlite3.Connection], T], writing: bool) -> T:
         with self._alone() if writing else nullcontext():
             db = self._opened()
@@ -288,8 +284,6 @@ class SqliteFile:
             yield flock(fd)
         finally:
             os.close(fd)
-
-    # -- the file -------------------------------------------------------------------------------------------------------
 
     def _opened(self) -> sqlite3.Connection:
         """The connection, anew when the file at our path is another one than we opened."""
@@ -374,8 +368,6 @@ def _identity(path: str) -> tuple[int, int, int]:
         return 0, 0, 0
     return found.st_dev, found.st_ino, found.st_size
 
-
-# -- the tables of the index -----------------------------------------------------------------------------------------------
 
 _SQL: Final = read_statements("search", "tables")
 

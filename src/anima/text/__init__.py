@@ -1,11 +1,10 @@
 """What words say: reading Markdown, words, days and sentences. Pure: no home, no file, no clock. Here: how text of any language is
 cut, folded and stemmed, for documents and for queries alike.
 
-Promise: one function, `cut`, gives the words of a text; it is pure, takes linear time on any input, and every index
-stores just these words, so that each engine ranks alike. A query is data: no sign in it has a meaning of its own.
-Scripts without blanks are cut into single characters and pairs, so that a query of one character finds something.
-Every character that can make the scan speak of hidden text is among the invisible ones (a test goes through all of
-Unicode), and looking costs next to nothing. A table is read when somebody asks for it: starting up reads none.
+Promise: one function, `cut`, gives the words of a text in linear time, and every index stores just these words, so that each
+engine ranks alike. A query is data: no sign in it has a meaning of its own. Scripts without blanks are cut into single
+characters and pairs. Every character that can make the scan speak of hidden text is among the invisible ones (a test goes
+through all of Unicode). A table is read when somebody asks for it: starting up reads none.
 Not here: postings and scores (search), and where a unit begins (search.units).
 """
 
@@ -125,14 +124,7 @@ def without_dates(text: str) -> str:
 @lru_cache(maxsize=65536)
 def _is_first_person(raw: str) -> bool:
     head, _, _ = raw.replace("’", "'").casefold().partition("'")
-    words, dense = _first_person()
-    return head in words or any(word in raw for word in dense)
-
-
-@cache
-def _first_person() -> tuple[frozenset[str], frozenset[str]]:
-    table = read_table("text", "words")["first_person"]
-    return word_set(table["words"]), word_set(table["dense"])
+    return head in _words("first_person")["words"] or any(word in raw for word in _words("first_person")["dense"])
 
 
 @lru_cache(maxsize=262144)
@@ -225,38 +217,34 @@ def _restored(root: str) -> str:
 
 
 def _stops_for(text: str) -> frozenset[str]:
-    """The stop words to drop from a query: English, and another language's when the query is plainly in it.
-
-    Plainly means two of its small words and more of them than English ones: "war" alone must not vanish as German.
-    """
+    """The stop words to drop from a query: English, or another language's when the query is plainly in it: two of its small
+    words and more of them than English ones, for "war" alone must not vanish as German."""
     found = {fold(raw) for raw in _WORD.findall(text)}
-    counted = {language: len(found & small) for language, small in _stop_words().items()}
+    counted = {language: len(found & small) for language, small in _words("stop").items()}
     english = counted.pop("en")
     best = max(counted, key=lambda language: counted[language])
-    if counted[best] >= 2 and counted[best] > english:
-        return _stemmed(best)
-    return _stemmed("en")
+    return _stemmed(best if counted[best] >= 2 and counted[best] > english else "en")
 
 
 @cache
-def _stop_words() -> dict[str, frozenset[str]]:
-    return {language: word_set(words) for language, words in read_table("text", "words")["stop"].items()}
+def _words(name: str) -> dict[str, frozenset[str]]:
+    """The sets of a table of words: `stop` words by language, those of the `first_person`."""
+    return {kind: word_set(words) for kind, words in read_table("text", "words")[name].items()}
 
 
 @cache
 def _stemmed(language: str) -> frozenset[str]:
-    return frozenset(form for word in _stop_words()[language] for form in (word, stem(word)))
-
-
-@cache
-def _all_stops() -> frozenset[str]:
-    return frozenset().union(*_stop_words().values())
+    return frozenset(form for word in _words("stop")[language] for form in (word, stem(word)))
 
 
 @lru_cache(maxsize=65536)
 def _tag(raw: str) -> str | None:
     word = _without_apostrophe(raw.replace("’", "'")).casefold().replace("_", "-").strip("-./#")[:MAX_TAG]
-    if fold(word) in _all_stops() or not any(letter.isalpha() for letter in word) or _DATE.search(word):
+    if (
+        any(fold(word) in stops for stops in _words("stop").values())
+        or not any(letter.isalpha() for letter in word)
+        or _DATE.search(word)
+    ):
         return None
     least = 2 if _HAS_DENSE.match(word) else 3
     return word if len(word) >= least else None

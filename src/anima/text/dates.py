@@ -56,11 +56,10 @@ class Span:
     last: date
     exact: bool
 
-    def nearness(self, day: date, *, before: int = 2, after: int = 7) -> float:
+    def nearness(self, day: date) -> float:
         """1 inside, falling to 0 a few days before and a week after: things are told after they happen."""
-        if day < self.first:
-            return max(0.0, 1 - (self.first - day).days / (before + 1))
-        return max(0.0, 1 - max(0, (day - self.last).days) / (after + 1))
+        early, late = (self.first - day).days / 3, max(0, (day - self.last).days) / 8
+        return max(0.0, 1 - (early if early > 0 else late))
 
 
 def spans_in(text: str, *, at: date | None) -> list[Span]:

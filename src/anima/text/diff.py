@@ -20,9 +20,8 @@ _Hunk = tuple[int, int, list[str]]  # lines start..end of the base become these
 
 def unified(old: str, new: str, *, before: str = "a", after: str = "b") -> str:
     """The exact unified diff of two texts; empty where they are equal."""
-    lines = unified_diff(
-        old.splitlines(keepends=True), new.splitlines(keepends=True), fromfile=before, tofile=after, n=_CONTEXT
-    )
+    olds, news = (text.splitlines(keepends=True) for text in (old, new))
+    lines = unified_diff(olds, news, fromfile=before, tofile=after, n=_CONTEXT)
     return "".join(line if line.endswith("\n") else line + "\n\\ no newline at the end\n" for line in lines)
 
 

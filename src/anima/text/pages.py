@@ -71,9 +71,8 @@ def placed(text: str, line: str, *, section: str | None = None, choose: Choose |
     if target is not None:
         return Landed(markdown.add_to(text, found, target, line), target.title)
     if not section.strip() or section.lstrip().startswith("#") or _NO_TITLE.search(section):
-        raise BadArguments(
-            "a heading is one line of plain words; nothing was written", hint="marks are set in the document"
-        )
+        why = "a heading is one line of plain words; nothing was written"
+        raise BadArguments(why, hint="marks are set in the document")
     return Landed(markdown.add_section(text, section, line, level=min(level or 2, 2)), section)
 
 
@@ -136,10 +135,8 @@ def opening_for(text: str) -> str:
 def _most_alike(text: str, found: Sequence[Section], line: str, choose: Choose | None) -> tuple[str, Section | None]:
     """The heading that most speaks for, if enough does, and its section; else, or where others read it, the one for all the rest,
     which a page may lack. Whoever can be asked chooses where nothing is sure."""
-    marks, known = (
-        markdown.all_sections(text),
-        [(part, markdown.own_end(found, part)) for part in found[:MOST_SECTIONS]],
-    )
+    marks = markdown.all_sections(text)
+    known = [(part, markdown.own_end(found, part)) for part in found[:MOST_SECTIONS]]
     lines = [[row for row in lines_of(text[part.body : end])[-MOST_LINES:] if row.strip()] for part, end in known]
     # Else it is a title.
     places = [at for at, (part, _) in enumerate(known) if part.level > 1 or any(map(bullet_of, lines[at]))]

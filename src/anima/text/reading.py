@@ -84,8 +84,6 @@ OPPOSITES: dict[str, list[frozenset[str]]] = {
 LEAD_IN = {canonical(verb): frozenset(leads.split()) for verb, leads in _TABLE["lead_in"].items()}
 
 
-# -- a line ---------------------------------------------------------------------------------------------------------------
-
 DATES, _FRONT, _BACK = map(pattern, ("date", "front", "back"))
 _TITLE = re.compile(r"\A([^\W\d_]+)\s*[:–—-]\s+(?=(?:\S+\s+){3})")
 WORD = re.compile(r"[^\W\d_]+(?:-?\d{1,3})+(?!\d)[^\W\d_]{0,3}|\d+(?:[.,:/]\d+)*|[^\W\d_]+(?:['’][^\W\d_]+)?|[^\W_]+")
@@ -113,11 +111,9 @@ _CLEFT = re.compile(r"\A(\S{1,60}) is (?:where|what|when)\b")  # "Lima is where 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToldLine:
-    """A line of a document. Lines that should rather be kept come first in what is passed in.
-
-    `rank` is lower for places that are kept before others (curated memory before logs); one that is `fixed` stays
-    whatever says the same. `under` is the heading that a line without a name of its own is about.
-    """
+    """A line of a document. Lines that should rather be kept come first in what is passed in. `rank` is lower for places that
+    are kept before others (curated memory before logs); one that is `fixed` stays whatever says the same. `under` is the
+    heading that a line without a name of its own is about."""
 
     path: str
     number: int

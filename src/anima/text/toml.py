@@ -64,9 +64,8 @@ def _meant(ways: Iterable[str], table: Mapping[str, Any]) -> str:
         with suppress(tomllib.TOMLDecodeError):
             if _without_empty(tomllib.loads(text)) == _without_empty(table):
                 return text
-    raise BadConfig(
-        "this cannot be changed without touching other lines", where="anima.toml", hint="change it in an editor"
-    )
+    hint = "change it in an editor"
+    raise BadConfig("this cannot be changed without touching other lines", where="anima.toml", hint=hint)
 
 
 def _without_empty(table: Any) -> Any:

@@ -40,7 +40,6 @@ LONGEST_WORD: Final = 48  # sub-words of a longer run are found in parts, which 
 WORDS_KEPT: Final = 200_000
 SPACE: Final = "▁"
 _NEVER: Final = 1 << 30
-
 Matrix = NDArray[np.float32]
 
 
@@ -74,7 +73,7 @@ def embedder_for(config: Config, env: Mapping[str, str], *, clock: Clock, dice: 
     asked, named = config.index, "" if "index.embedder" in config.sources else provider_in(env)
     name = named or asked.embedder
     if name in HOSTS:
-        endpoint = endpoint_in(name, env) if named else endpoint_for(name, url=asked.url, model=asked.model, env=env)
+        endpoint = endpoint_for(name, env) if named else endpoint_for(name, env, url=asked.url, model=asked.model)
         return RemoteEmbedder(endpoint, clock=clock, dice=dice)
     if name in ("onnx", "sentence-transformers"):
         return local_embedder(asked.model or DEFAULT_MODEL, runtime=name, clock=clock, dice=dice)
@@ -82,10 +81,8 @@ def embedder_for(config: Config, env: Mapping[str, str], *, clock: Clock, dice: 
 
 
 def provider_in(env: Mapping[str, str]) -> str:
-    """The provider that EMBEDDING_PROVIDER names; "" when it names none.
-
-    A key alone chooses nothing: memory leaves the machine only when somebody said so.
-    """
+    """The provider that EMBEDDING_PROVIDER names; "" when it names none. A key alone chooses nothing: memory leaves the
+    machine only when somebody said so."""
     named = _variable(env, "EMBEDDING_PROVIDER").casefold()
     provider = "near" if named == "nearai" else named
     if provider not in ("", "mock", "static", "none", *HOSTS):
@@ -94,17 +91,14 @@ def provider_in(env: Mapping[str, str]) -> str:
     return provider
 
 
-def endpoint_in(provider: str, env: Mapping[str, str]) -> Endpoint:
-    """The endpoint that the environment asks for. Raises BadConfig with the variable's name."""
+def endpoint_for(
+    provider: str, env: Mapping[str, str], *, url: str | None = None, model: str | None = None
+) -> Endpoint:
+    """The endpoint at this address, else at that of the environment, else at the provider's own; "" is the provider's own.
+    The environment alone has keys, and one goes along only where it is for that very address. Raises BadConfig."""
     host = HOSTS[provider]
-    url, model = _variable(env, host.url_variable), _variable(env, host.model_variable)
-    return endpoint_for(provider, url=url, model=model, env=env)
-
-
-def endpoint_for(provider: str, *, url: str, model: str, env: Mapping[str, str]) -> Endpoint:
-    """The endpoint at this address, or at the provider's own. The environment alone has keys, and one goes along only
-    where it is for that very address. Raises BadConfig."""
-    host = HOSTS[provider]
+    url = _variable(env, host.url_variable) if url is None else url
+    model = _variable(env, host.model_variable) if model is None else model
     # OpenAI's key is for OPENAI_BASE_URL where the same environment names it, else for OpenAI's own address.
     keyed = [each for each in HOSTS.values() if each.key]
     keys = {_origin(_variable(env, each.url_variable) or each.url): _variable(env, each.key) for each in keyed}

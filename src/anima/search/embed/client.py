@@ -26,17 +26,17 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import urlsplit
 
+import numpy as np
+from numpy.typing import NDArray
+
 from anima.errors import BadArguments, BadConfig, HomeError, MissingExtra
 from anima.model import Purpose
 from anima.text import read_table
 
 if TYPE_CHECKING:
     import httpx2
-    import numpy as np
-    from numpy.typing import NDArray
 
-    Matrix = NDArray[np.float32]
-
+Matrix = NDArray[np.float32]
 Clock = Callable[[], datetime]
 
 LONGEST_REST: Final = 3600.0
@@ -198,8 +198,6 @@ class Client(ABC):
         nothing. A query waits little and is repeated once. What a server calls too much is halved: first the batch, then the
         text. The first text that is refused even when it is short ends it, so a server that refuses everything is asked a
         dozen times and no more."""
-        import numpy as np
-
         if isinstance(texts, str) or kind not in ("document", "query"):
             raise BadArguments("embed takes a list of texts, not one text, and what they are: a document or a query")
         patience = self._limits.queries if kind == "query" else self._limits.documents
@@ -230,8 +228,7 @@ class Client(ABC):
         cut = [(place, text[: self._limits.text_chars]) for place, text in enumerate(texts) if text.strip()]
         if len(texts) and not cut and self.dimension is None:
             cut = [(-1, ".")]  # only blank texts so far: the rows still need a width
-        batches: list[list[tuple[int, str]]] = []
-        size = 0
+        batches, size = list[list[tuple[int, str]]](), 0
         for place, text in cut:
             sent = prefix + text.encode("utf-8", "replace").decode("utf-8")
             size += len(sent)
@@ -270,8 +267,6 @@ class Client(ABC):
 
     def _checked(self, rows: Matrix, count: int) -> Matrix:
         """The rows at length one, if they are rows: as many as texts, all numbers, of the dimension there has been."""
-        import numpy as np
-
         has_shape = rows.ndim == 2 and len(rows) == count and 1 <= rows.shape[1] <= MAX_DIMENSION
         if not has_shape or not np.isfinite(rows).all():
             raise Failure(_NO_VECTOR)
@@ -282,9 +277,6 @@ class Client(ABC):
         wide = rows.astype(np.float64)  # lengths are reckoned in doubles, so that no float32 overflows
         lengths = np.linalg.norm(wide, axis=1, keepdims=True)
         return np.asarray(wide / np.where(lengths > 0, lengths, 1.0), dtype=np.float32)
-
-
-# -- a server -------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -419,8 +411,6 @@ class RemoteEmbedder(Client):
 
 def _decoded(raw: bytes, count: int) -> Matrix:
     """The rows of an answer, in the order that was asked. Raises Failure with what is wrong with it."""
-    import numpy as np
-
     try:
         answer = json.loads(raw)
     except (ValueError, RecursionError):  # not JSON, not UTF-8, a number of a million digits, or nested without end
