@@ -1,13 +1,11 @@
-"""What each file of a home is, and who may see it: the file table, with who may write a file, its place and its budget; who
-is listening, by their scope and the layer of the home that is theirs; and the documents of a new home (`starter/`).
+"""What each file of a home is, and who may see it: the file table; who is listening, by scope and layer; the documents of a new
+home (`starter/`).
 
-Promise: prompt, gate, index, templates and manual all read these rows; no other module knows a file by its name.
-What a listener may see is decided here for prompt, search and tools alike, and denied when nothing allows it.
-A person is `channel:id`; nobody is the owner but whoever speaks without being named, and whom the owner named. Everybody
-else has `users/<id>/…` in place of USER, MEMORY and daily logs, and no two share one. A group that has a conversation of its
-own has `groups/<id>/…`, which its members see and the owner. What stands in a layer is others' words to everybody else. Pure.
-A dialect is another table (dialects). Not here: section marks inside a file (markdown.view), reading files (store), and how
-a prompt is drawn.
+Promise: prompt, gate, index, templates and manual all read these rows; no other module knows a file by its name. What a listener
+may see is decided here for prompt, search and tools alike, and denied when nothing allows it. A person is `channel:id`; nobody is
+the owner but whoever speaks without being named, and whom the owner named. Everybody else has `users/<id>/…`, a group with a
+conversation of its own `groups/<id>/…`; no two share one, and what stands there is others' words to everybody else. Pure.
+Not here: the tables (dialects), section marks inside a file (markdown.view), reading files (store), drawing a prompt.
 """
 
 from __future__ import annotations
@@ -335,7 +333,10 @@ class Listener:
         if visible is None:
             visible = path is not None and self.sees(layout, path)
         if not visible and (
-            path is None or self._is_anothers(layout, path) or is_unreviewed(layout, path) or is_agents_root(path)
+            path is None
+            or keeper_of(layout, path) not in (None, self.layer)
+            or is_unreviewed(layout, path)
+            or is_agents_root(path)
         ):
             return NOTHING  # whatever its headings share
         return view(text, scope=self.scope, visible=visible, owner=self.owns(path), marked=marked)
@@ -362,15 +363,12 @@ class Listener:
         """The scopes in which this listener may see a document's unmarked text."""
         if self.holds(path):
             return frozenset({self.scope})
-        if self._is_anothers(layout, path):
+        if keeper_of(layout, path) not in (None, self.layer):
             return _OWNER_ALONE if self.is_owner else frozenset()
         if is_groups(layer_at(path) or ""):
             return frozenset({Scope.GROUP})
         shown = row_at(layout, path).scopes
         return shown | _OWNER_ALONE if self.is_owner or not shown else shown
-
-    def _is_anothers(self, layout: Layout, path: DocPath) -> bool:
-        return keeper_of(layout, path) not in (None, self.layer)
 
     def owns(self, path: DocPath | None) -> bool:
         """Whether private sections of a document are this listener's to see."""

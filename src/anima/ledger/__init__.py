@@ -1,13 +1,10 @@
 """The ledger: one append-only, hash-chained line for everything that happened in a home, and no text in any of them.
 
-Promise: a record that was added stays where it is; `n` is its line number. Its hash is made with the home's key, so
-nobody without the key can add one, change one or put the chain together anew; what is not so proven is passed over.
-Documents, queries and reasons appear only as keyed digests, so that a forgotten phrase cannot be guessed from the file.
-A torn last line (a crash in the middle of an append) is not damage: readers pass over it, and the next `add` cuts it
-off after handing its bytes to `keep`. Lines of any log are read forward and backward, a block at a time.
-Not here: files and locks. The store gives a `Log`; whoever calls `add` or `begin` holds the home lock. Several processes may
-hold a Ledger over one log; each catches up with the others before it adds. What the records mean is said by their views
-(provenance, dream.material), whether they are whole by `verify`.
+Promise: a record that was added stays where it is, and `n` is its line number. Its hash is made with the home's key: what is
+not so proven is passed over. Documents, queries and reasons are keyed digests, so that nobody can guess a forgotten phrase.
+A torn last line is a crash, not damage: readers pass over it, and the next `add` cuts it off. Several processes may hold a
+Ledger over one log; whoever calls `add` or `begin` holds the home lock.
+Not here: files and locks (store gives a `Log`), what records mean and whether they are whole (views, dream.material).
 """
 
 from __future__ import annotations
@@ -100,11 +97,8 @@ class Key:
         return self._digest(text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text, b"anima text")
 
     def line(self, text: str) -> str:
-        """The digest of one line, the same wherever the line stands; "" for a line that says nothing.
-
-        Equal for lines that differ only in line ending, blanks at either end, the width of blanks in between, the
-        list marker (bullet or number, so that moving a line in a numbered list changes nothing) or Unicode form (NFC).
-        """
+        """The digest of one line, the same wherever it stands; "" for one that says nothing. Equal for lines that differ only in
+        line ending, blanks at either end, the width of blanks in between, list marker (bullet or number) or Unicode form."""
         return self._digests([_said_in(text)])[0]
 
     def phrase(self, words: str) -> str:
@@ -208,8 +202,11 @@ def first_of(log: Log) -> tuple[Record | None, bytes]:
     return parse(line.decode("latin-1")), line
 
 
-def sealed(n: int, t: str, kind: str, fields: Mapping[str, Any], *, prev: str, key: Key) -> tuple[Record, bytes]:
-    """A record and its line: the hash is that of the line without it, made with the key."""
+def sealed(
+    n: int, at: datetime | str, kind: str, fields: Mapping[str, Any], *, prev: str, key: Key
+) -> tuple[Record, bytes]:
+    """A record and its line: the hash is that of the line without it, made with the key. `at` is when, or a time as written."""
+    t = at if isinstance(at, str) else at.astimezone(UTC).isoformat(timespec="microseconds")
     body = {**fields, "n": n, "t": t, "kind": kind, "prev": prev}
     # Once, though it is sealed without the hash and kept with it: a record of a long document has many digests.
     first = _encode({name: body[name] for name in body if name < "hash"}).encode("ascii")[:-1]
@@ -319,9 +316,8 @@ class Edit:
     lines: tuple[str, ...] = ()  # the digests of those that are new
 
     def dump(self) -> dict[str, Any]:
-        every = {name: getattr(self, name) for name in ("base", "digest", "before", "after", "to", "temp")}
-        every["lines"] = list(self.lines) or None
-        return {"path": self.path, "kind": str(self.kind)} | _present(every)
+        every = {name: getattr(self, name) for name in self.__slots__}
+        return _present(every | {"kind": str(self.kind), "lines": list(self.lines) or None})
 
     @classmethod
     def load(cls, raw: Mapping[str, Any]) -> Edit:
@@ -346,10 +342,8 @@ class Intent:
     of: str | None = None  # the batch, proposal or sweep this one undoes or carries out
 
     def fields(self) -> dict[str, Any]:
-        names = ("actor", "origin", "session", "scope", "rule", "approver", "reason", "of")
-        every = {name: getattr(self, name) for name in names} | {"taint": sorted(self.taint) or None}
-        edits = [edit.dump() for edit in self.edits]
-        return {"id": self.id, "what": self.what, "edits": edits} | _present(every)
+        every = {name: getattr(self, name) for name in self.__slots__}
+        return _present(every | {"taint": sorted(self.taint) or None, "edits": [edit.dump() for edit in self.edits]})
 
     @classmethod
     def from_record(cls, record: Record) -> Intent:
@@ -357,9 +351,11 @@ class Intent:
         raw = dict(record.fields)
         try:
             return cls(
-                **{name: raw[name] for name in raw if name in ("session", "rule", "approver", "reason", "of")},
-                id=raw["id"],
-                what=raw["what"],
+                **{
+                    name: raw[name]
+                    for name in raw
+                    if name in ("id", "what", "session", "rule", "approver", "reason", "of")
+                },
                 edits=tuple(Edit.load(edit) for edit in raw["edits"]),
                 actor=Actor(raw["actor"]),
                 origin=Origin(raw["origin"]),
@@ -441,10 +437,8 @@ class Ledger:
         return first
 
     def add(self, kind: str, fields: Mapping[str, Any], *, sync: bool = True) -> Record:
-        """Add one record. When the log's append fails, the record may or may not stand: `pending` knows.
-
-        Raises Damaged when the end of the ledger is unreadable, and once when what was read before is gone.
-        """
+        """Add one record. When the log's append fails, the record may or may not stand: `pending` knows. Raises Damaged when
+        the end of the ledger is unreadable, and once when what was read before is gone."""
         if taken := _OWN_KEYS & fields.keys():
             raise BadArguments(f"a {kind} record cannot have a field of its own named {', '.join(sorted(taken))}")
         _check_value(dict(fields), depth=-1)
@@ -458,8 +452,7 @@ class Ledger:
             self._log.truncate(tip.full)
         if tip.bad:
             raise Damaged("the end of the ledger is damaged; nothing was written", hint=_HINT)
-        t = self._clock().astimezone(UTC).isoformat(timespec="microseconds")
-        made, data = sealed(tip.n + 1, t, kind, fields, prev=tip.hash, key=self.key)
+        made, data = sealed(tip.n + 1, self._clock(), kind, fields, prev=tip.hash, key=self.key)
         self._log.append(data, sync=sync)
         if kind == "intent" and len(data) > _LONG:
             self._sound(data[:-1], made)
@@ -509,11 +502,8 @@ class Ledger:
                 yield found
 
     def records(self, after: int = 0, *, kinds: Collection[str] = ()) -> Iterator[Record]:
-        """The records whose number is greater than `after`, lazily; only those of `kinds`, if any are named.
-
-        Lines that are no records, or nobody with the key wrote, are passed over; lines of other kinds are not even
-        parsed.
-        """
+        """The records whose number is greater than `after`, lazily; only those of `kinds`, if any are named. Lines that are no
+        records, or nobody with the key wrote, are passed over; lines of other kinds are not even parsed."""
         tip, wanted = self._catch_up(), _of_kinds(kinds)
         start = tip.full if after > 0 else 0
         if after > 0:  # numbers are line numbers, so it is enough to count lines from the end
@@ -541,10 +531,8 @@ class Ledger:
         return record
 
     def _catch_up(self) -> Tip:
-        """Take in what others added. Readers go on with whatever stands there; the next `add` tells of an alarm.
-
-        A thread that reads may put an older tip back in its place, so whoever adds goes on from what is returned.
-        """
+        """Take in what others added. Readers go on with whatever stands there; the next `add` tells of an alarm. A thread that
+        reads may put an older tip back in its place, so whoever adds goes on from what is returned."""
         tip, size = self._tip, self._log.size()
         if size == tip.full:
             return tip
@@ -577,9 +565,8 @@ def _check_value(value: object, *, depth: int) -> None:
     elif isinstance(value, list | tuple | dict):
         if depth > 8:
             raise BadArguments("a record of the ledger is nested too deeply")
-        if isinstance(value, list) and set(map(type, value)) == {
-            str
-        }:  # the many digests of a document, looked at as one
+        # The many digests of a document are looked at as one.
+        if isinstance(value, list) and set(map(type, value)) == {str}:
             whole = "".join(value)
             value = value if "\n" in whole or "\r" in whole else [max(value, key=len)]
         for inner in (*value, *value.values()) if isinstance(value, dict) else value:

@@ -1,12 +1,10 @@
 """What a ledger says: whether it is whole, and where every line came from, folded record by record.
 
-Promise: `verify` names the first record that was flipped, dropped, swapped, put in or cut off; in the new chain that is put
-in the place of a broken one every record keeps its number, so that ids, history and proposals still mean the same, what
-was lost is a gap, and no batch is carried out again. Provenance is keyed by the line's own digest, so it survives moves
-inside a file; a line is untrusted when it came from a tool, the web, a skill or a peer, or from a session that had read
-such text, unless the owner approved it. A line no record names is the owner's if the file was here before the ledger,
-else an edit from outside. Pure: records in, answers out.
-Not here: reading the ledger (store), where untrusted lines wait for the owner (memory).
+Promise: `verify` names the first record that was flipped, dropped, swapped, put in or cut off; in a new chain in the place of
+a broken one every record keeps its number, what was lost is a gap, and no batch is carried out again. Provenance is keyed by
+the line's digest, so it survives moves inside a file; a line is untrusted when it came from outside, or from a session that
+had read such text, unless the owner approved it; one that no record names is the owner's in a file older than the ledger,
+else an edit from outside. Pure. Not here: reading the ledger (store), where untrusted lines wait for the owner (memory).
 """
 
 from __future__ import annotations
@@ -15,7 +13,7 @@ import hashlib
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from anima.errors import refuse_newer
@@ -23,8 +21,6 @@ from anima.ledger import FORMAT, ORIGINAL, Edit, Intent, Key, Ledger, Log, Recor
 from anima.model import Actor, DocPath, Kind, Origin, Source
 
 MOST_PADDED = 1_000_000  # an anchor is only a line in a commit; nobody shall make us write a ledger without end
-
-
 OWNERS = Source(actor=Actor.OWNER, origin=Origin.OWNER)
 OUTSIDE = Source(actor=Actor.OUTSIDE, origin=Origin.OUTSIDE)
 _STANDING = {"found": OWNERS, "outside": OUTSIDE}  # what we only saw: a document that was here before us, an edit
@@ -172,11 +168,9 @@ class Fault:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verification:
-    """What `verify` found. `torn` counts the bytes of an unterminated last line, which is a crash, not tampering.
-
-    `renewed` is the record that says that a repair put this chain in the place of a damaged one: what stands before it
-    was carried over, and is proven no longer.
-    """
+    """What `verify` found. `torn` counts the bytes of an unterminated last line, which is a crash, not tampering. `renewed` is
+    the record that says that a repair put this chain in the place of a damaged one: what stands before it was carried over,
+    and is proven no longer."""
 
     records: int
     fault: Fault | None = None
@@ -189,11 +183,9 @@ class Verification:
 
 
 def verify(log: Log, *, key: Key | None = None, anchors: Iterable[tuple[int, str]] = ()) -> Verification:
-    """Hash the whole chain and name the first thing that is wrong.
-
-    `anchors` are `(n, hash)` pairs kept elsewhere (history, the user's configuration): without them a chain that was
-    cut at a record's end still hangs together. Without `key` it is only told whether it hangs together.
-    """
+    """Hash the whole chain and name the first thing that is wrong. `anchors` are `(n, hash)` pairs kept elsewhere (history, the
+    user's configuration): without them a chain that was cut at a record's end still hangs together. Without `key` it is
+    only told whether it hangs together."""
     if is_other := key is not None and _is_of_another(log, key):
         key = None
     noted: dict[int, set[str]] = {}
@@ -271,10 +263,8 @@ def renew(
     now: datetime,
     why: str,
 ) -> tuple[bytes, int, int]:
-    """A whole ledger in the place of a damaged one; how many records were carried over, and how many are lost.
-
-    `old_key` says which of its records are what was written, `key` seals the new one.
-    """
+    """A whole ledger in the place of a damaged one; how many records were carried over, and how many are lost. `old_key` says
+    which of its records are what was written, `key` seals the new one."""
     lines = old[: old.rfind(b"\n") + 1].split(b"\n")[:-1]
     most = len(lines) + MOST_PADDED
     found: dict[int, Record] = {}
@@ -285,7 +275,7 @@ def renew(
     noted = [n for n, _ in anchors if n <= most]
     last = max([len(lines), *found, *noted], default=0)
     first, opening = found.get(1), {"format": FORMAT, "id": key.id[:16], "key": key.id}
-    bodies: list[tuple[str, str, Mapping[str, Any]]] = [(_stamp(now), "home", opening)]
+    bodies: list[tuple[datetime | str, str, Mapping[str, Any]]] = [(now, "home", opening)]
     if first is not None and first.kind == "home":
         bodies = [(first.t, "home", {**opening, **first.fields, "format": FORMAT, "key": key.id})]
     for n in range(2, last + 1):
@@ -294,19 +284,15 @@ def renew(
     lost = last - len({*found, 1}) if last else 0
     was, start = hashlib.sha256(old).hexdigest(), fault.line if fault else 1
     told = {"was": was, "from": start, "why": why, "carried": len(found), "lost": lost}
-    bodies.append((_stamp(now), "renewed", told))
+    bodies.append((now, "renewed", told))
     if lost or max(noted, default=0) > len(lines) or first is None:
         # A batch whose end was lost must not be carried out a second time.
         ended = {fields.get("id") for _, kind, fields in bodies if kind in ("done", "failed")}
         begun = [fields.get("id") for _, kind, fields in bodies if kind == "intent"]
-        bodies += [(_stamp(now), "failed", {"id": id, "why": "lost"}) for id in begun if id not in ended]
+        bodies += [(now, "failed", {"id": id, "why": "lost"}) for id in begun if id not in ended]
     made, prev = list[bytes](), ORIGINAL
     for n, (t, kind, fields) in enumerate(bodies, start=1):
         record, line = sealed(n, t, kind, fields, prev=prev, key=key)
         made.append(line)
         prev = record.hash
     return b"".join(made), len(found), lost
-
-
-def _stamp(now: datetime) -> str:
-    return now.astimezone(UTC).isoformat(timespec="microseconds")

@@ -1,15 +1,10 @@
-"""The road in, and the way back: one way for every write, what waits for a person, and the past. Here: what waits: changes,
-calls of tools from outside, and entries that nobody reviewed.
+"""The road in, and the way back. Here: what waits for a person: changes, calls of tools from outside, entries nobody reviewed.
 
-Promise: a Proposal holds the exact change, where it came from, what the scan saw and when it lapses. Every word of it is
-bound to its record in the ledger, so one that was swapped is neither shown nor approved; its diff is computed from its
-content, never kept. (A wish to forget keeps what was foreseen.) The same wish twice is one proposal. Whoever calls `ask`
-or `remove` holds the home lock. A call that waits is a proposal whose `changes` are never made; its yes stands in the ledger
-and comes from a terminal or the page, or from a button in the owner's own chat on a channel; whoever carries it out says so
-in the ledger first, so that it is never done twice, in whichever process and after any kill. What was added after outside
-text was read stands in `unreviewed/YYYY-MM-DD.md`: an entry names its destination, where its text came from and in which
-session; its name is a digest of what it would add and where, so that a yes is bound to just that. The text stands quoted, so
-that nothing in it can pass for an entry. No prompt, dream or flush reads these files, and they travel with every copy.
+Promise: a Proposal holds the exact change, where it came from, what the scan saw and when it lapses, and is bound to its record
+in the ledger: one that was swapped is neither shown nor approved, and the same wish twice is one. Whoever calls `ask` or
+`remove` holds the home lock. A call is a proposal whose `changes` are never made; whoever carries it out says so in the ledger
+first, so that it is never done twice, after any kill. An unreviewed entry is named by a digest of what it would add and where,
+so that a yes is bound to just that, and its text stands quoted, so that nothing in it can pass for an entry.
 Not here: whether something waits (gate), proposing and adding (write), the owner's yes and no (inbox), carrying a call out (agent).
 """
 
@@ -158,9 +153,8 @@ class Proposals:
         if found is None:
             raise NoSuchProposal(f"no proposal {proposal!r} is waiting", hint="anima review lists those that do")
         if found.expires <= self._clock():
-            raise NoSuchProposal(
-                f"proposal {proposal} lapsed on {found.expires:%Y-%m-%d}; ask the agent to propose it again"
-            )
+            lapsed = f"proposal {proposal} lapsed on {found.expires:%Y-%m-%d}"
+            raise NoSuchProposal(f"{lapsed}; ask the agent to propose it again")
         return found
 
     def ids(self) -> frozenset[str]:
@@ -301,12 +295,7 @@ class WaitingCalls:
     def ask(self, change: Change, call: Mapping[str, str]) -> Proposal | None:
         """A call that waits from now on, or the same one that does already; None when too much of its session waits.
         `change` says who asks: it is never made."""
-        told: dict[str, Any] = {
-            "rule": RULE,
-            "why": WHY,
-            "findings": tuple(scan_text(call["text"])),
-            "diff": call_shown(call),
-        }
+        told: dict[str, Any] = {"rule": RULE, "why": WHY, "findings": scan_text(call["text"]), "diff": call_shown(call)}
         with self._store.lock():
             return self._kept.ask((change,), content=content_of((change,), call), call=call, **told)
 
@@ -324,11 +313,8 @@ class WaitingCalls:
     def approve(self, proposal: Proposal, approver: str) -> None:
         """The owner's yes. Raises Refused for one from anywhere but a terminal, the page or their own chat on a channel."""
         if approver not in {*APPROVAL_PLACES, CHANNEL}:
-            raise Refused(
-                f"{proposal.id} is a call of a tool from outside: you decide it at a terminal or on the page",
-                rule=RULE,
-                hint="anima review, or the inbox",
-            )
+            said = f"{proposal.id} is a call of a tool from outside: you decide it at a terminal or on the page"
+            raise Refused(said, rule=RULE, hint="anima review, or the inbox")
         self._note(proposal, "approved", approver=approver)
 
     def deny(self, proposal: Proposal) -> None:

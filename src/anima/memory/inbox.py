@@ -1,10 +1,9 @@
 """The inbox: what waits for the owner, and the owner's yes and no.
 
-Promise: a yes is bound to what was seen and judged again before anything is written; a change that was carried out is
-not carried out twice; a proposal that cannot be read can still be denied; what is decided only by itself is said in one
-place. An unreviewed entry that is kept moves to its destination in one change, one that is dropped is gone, and both can
-be taken back. Looking begins nothing.
-Not here: how a proposal is kept (memory) and an entry (unreviewed), and how either is made (write).
+Promise: a yes is bound to what was seen and judged again before anything is written; a change that was carried out is not
+carried out twice; a proposal that cannot be read can still be denied. An unreviewed entry that is kept moves to its destination
+in one change, one that is dropped is gone, and both can be taken back. Looking begins nothing.
+Not here: how a proposal and an entry are kept (memory), and how either is made (write).
 """
 
 from __future__ import annotations

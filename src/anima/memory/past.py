@@ -8,7 +8,7 @@ Not here: writing itself (write), what the ledger's records look like (ledger).
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, time
 from itertools import chain
@@ -190,8 +190,7 @@ class Past:
 
     def last_sweep(self) -> str:
         """The id of the newest night of dreaming that was not taken back."""
-        done = [intent for intent, _ in self._done()]
-        undone = _taken_back_before(done)
+        done, undone = self._done_and_undone()
         found = next((i.id for i in reversed(done) if i.what == "sweep" and i.id not in undone), None)
         if found is None:
             raise NoSuchRevision("there is no night of dreaming to take back", hint="anima history lists what there is")
@@ -215,8 +214,7 @@ class Past:
 
     def _chosen(self, change: str | None, session: str | None) -> list[Intent]:
         """The changes to take back, newest first. One that was taken back already is not taken back twice."""
-        done = [intent for intent, _ in self._done()]
-        undone = _taken_back_before(done)
+        done, undone = self._done_and_undone()
         if session is not None:
             found = [i for i in done if i.session == session and i.id not in undone]
         elif change is not None:
@@ -277,9 +275,12 @@ class Past:
         keyed = [self.store.key.line(line) for line in lines]
         solid = [n for n, digest in enumerate(keyed) if digest]
         wanted = list(edit.lines)
-        found = last_run([keyed[n] for n in solid], wanted)
-        if found is None:
+        # The last run of these lines, from the end on: `str.find` takes linear time whatever the lines, `str.rfind` does not.
+        back, run = ("\n".join(["", *reversed(each), ""]) for each in ([keyed[n] for n in solid], wanted))
+        at = back.find(run) if wanted else -1
+        if at < 0:
             raise StaleWrite(edit.path, theirs=text, ours=None)
+        found = len(solid) - back.count("\n", 0, at) - len(wanted)
         return "".join(lines[: solid[found]] + lines[solid[found + len(wanted) - 1] + 1 :])
 
     def _image(self, intent: Intent, path: DocPath, digest: str | None) -> str | None:
@@ -298,10 +299,8 @@ class Past:
             text = self._shown(history, revision, path)
             if text is not None and self.store.key.of(text) == digest:
                 return text
-        raise NoSuchRevision(
-            f"history does not hold {path} as it was around change {intent.id}",
-            hint="it was made while history was off",
-        )
+        said = f"history does not hold {path} as it was around change {intent.id}"
+        raise NoSuchRevision(said, hint="it was made while history was off")
 
     def restore(self, path: str | DocPath, *, at: str, base: str | None = None) -> Receipt:
         """Writes a document as it stood in a revision, or at the end of a day or moment. `base` is the digest of what it
@@ -333,6 +332,16 @@ class Past:
     def _done(self) -> Iterator[tuple[Intent, Record]]:
         return self.store.ledger.batches() if self.store.begun else iter(())
 
+    def _done_and_undone(self) -> tuple[list[Intent], set[str | None]]:
+        """The changes that were carried out, and which of them an undo of theirs, or of their session, took back."""
+        done, taken, by_session = [intent for intent, _ in self._done()], set[str | None](), dict[str, list[str]]()
+        for intent in done:
+            if intent.what == "undo":
+                taken |= {intent.of, *by_session.pop(intent.of or "", ())}
+            elif intent.session:
+                by_session.setdefault(intent.session, []).append(intent.id)
+        return done, taken
+
     def _spelt(self, path: DocPath) -> str:
         return self.store.documents.actual(path) or path.text
 
@@ -351,26 +360,6 @@ class Past:
         return None if data is None else data.decode("utf-8", "replace")
 
 
-def _taken_back_before(done: list[Intent]) -> set[str | None]:
-    """The changes that an undo of theirs, or of their session, took back."""
-    taken: set[str | None] = set()
-    by_session: dict[str, list[str]] = {}
-    for intent in done:
-        if intent.what == "undo":
-            taken |= {intent.of, *by_session.pop(intent.of or "", ())}
-        elif intent.session:
-            by_session.setdefault(intent.session, []).append(intent.id)
-    return taken
-
-
-def last_run(lines: Sequence[str], wanted: Sequence[str]) -> int | None:
-    """Where the last run of these lines begins. Looked for from the end on, since `str.find` takes linear time whatever the
-    lines, and `str.rfind` does not."""
-    text, run = ("\n".join(["", *reversed(each), ""]) for each in (lines, wanted))
-    found = text.find(run) if wanted else -1
-    return len(lines) - text.count("\n", 0, found) - len(wanted) if found >= 0 else None
-
-
 def _moment(at: str) -> datetime:
     """A day (its end) or a moment, in UTC unless it says otherwise."""
     try:
@@ -378,7 +367,6 @@ def _moment(at: str) -> datetime:
             return datetime.combine(date.fromisoformat(at), time.max, UTC)
         found = datetime.fromisoformat(at)
     except ValueError:
-        raise BadArguments(
-            f"{at!r} is neither a revision nor a time; write a3f9c2 or 2026-05-08 or 2026-05-08T14:30"
-        ) from None
+        said = f"{at!r} is neither a revision nor a time; write a3f9c2 or 2026-05-08 or 2026-05-08T14:30"
+        raise BadArguments(said) from None
     return found if found.tzinfo else found.replace(tzinfo=UTC)

@@ -1,8 +1,8 @@
 """The road in: every write, whoever makes it, passes here in this order and no other.
 
-Change → scan → gate → (note: an entry in unreviewed/; ask: a Proposal waits) → home lock → compare with `base` → intent
-in the ledger → files → done → unlock → history → Receipt. Promise: no step is left out for anybody; several changes in one batch are all or
-nothing; a stale `base` raises StaleWrite with both versions; appends to a log never conflict.
+Change → scan → gate → (note: an entry in unreviewed/; ask: a Proposal waits) → home lock → compare with `base` → intent in the
+ledger → files → done → unlock → history → Receipt. Promise: no step is left out for anybody; several changes in one batch are
+all or nothing; a stale `base` raises StaleWrite with both versions; appends to a log never conflict.
 Not here: what a verb wants to write (text.pages, sessions), the owner's yes (inbox), looking back (past).
 """
 
@@ -108,10 +108,8 @@ class Writer:
             return self._proposed(changes, judged, situation)
         if judged.verdict.answer is Answer.NOTE:
             return self._noted(changes, judged, situation.layer)
-        if (
-            situation.unseen
-        ):  # written, or put before the owner where what stands there does not let it: neither is told
-            try:
+        if situation.unseen:
+            try:  # written, or put before the owner where what stands there does not let it: neither is told
                 self.carry_out(changes, judged, what=what)
             except HomeError:
                 self._proposed(changes, judged, situation)
@@ -155,9 +153,8 @@ class Writer:
         """One line more in the curated memory, unless it says so already."""
         answers: list[str | None] = []
 
-        def once(
-            likely: Sequence[str], otherwise: str
-        ) -> str | None:  # nobody is asked twice, nor under the home's lock
+        def once(likely: Sequence[str], otherwise: str) -> str | None:
+            # Nobody is asked twice, nor under the home's lock.
             answers.extend([] if answers or choose is None else [choose(likely, otherwise)])
             if answers and not isinstance(answers[0], str | None):
                 raise BadArguments("choose names a heading, or None; nothing was written")
@@ -460,9 +457,7 @@ def _checked(change: Change) -> Change:
 
 def scan_added(base: str | None, change: Change, *, before: str = "") -> tuple[Finding, ...]:
     """What the scan sees in the lines a change would add, with those around them; their numbers are those of the new text.
-
-    `before` is what stands at the end of a document that something is appended to, for whoever sees all of it.
-    """
+    `before` is what stands at the end of a document that something is appended to, for whoever sees all of it."""
     if change.kind in (Kind.DELETE, Kind.MOVE):
         return ()
     if change.kind is Kind.APPEND or base is None:

@@ -151,12 +151,12 @@ class _Strings:
     """The strings of a text that is JSON, each behind the name it stands under, as one text; and where they stand."""
 
     def __init__(self, text: str) -> None:
-        self.text, said, sizes = "", list[str](), list[int]()
+        said, sizes, name = list[str](), list[int](), ""
         self._at: list[int] = []  # where each string would begin in the text, had its name no escapes
         self._names: list[int] = []  # how long its name is
-        name = ""
-        for (value, is_name), literal in zip(_said(text), compiled(_LITERAL).finditer(text), strict=False):
-            if is_name:
+        for literal in compiled(_LITERAL).finditer(text) if _is_json(text) else ():
+            value = json.loads(literal["said"]) if "\\" in literal["said"] else literal["said"][1:-1]
+            if literal["colon"]:
                 name = f"{value}: "
                 continue
             said.append(name + value)
@@ -187,32 +187,13 @@ class _Strings:
         return plain + self._lost[bisect_left(self._plain, plain)]
 
 
-_LITERAL = r'"(?:[^"\\]|\\.)*+"'
+_LITERAL = r'(?P<said>"(?:[^"\\]|\\.)*+")(?P<colon>[ \t\r\n]*+:)?'  # in JSON, a string before a colon is a name
 _ESCAPE = r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-fA-F]{4}|\\."
 
 
-def _said(text: str) -> Iterator[tuple[str, bool]]:
-    """The strings of a text that is JSON, in order, and whether each is a name."""
-    if text.lstrip()[:1] not in ("{", "["):
-        return
+def _is_json(text: str) -> bool:
+    """Whether a text is an object or a list of JSON."""
     try:
-        waiting: list[Iterator[tuple[str | None, object]]] = [
-            iter([(None, json.loads(text, object_pairs_hook=_Named))])
-        ]
+        return text.lstrip()[:1] in ("{", "[") and json.loads(text) is not None
     except (ValueError, RecursionError):
-        return
-    while waiting:
-        for name, value in waiting[-1]:
-            if name is not None:
-                yield name, True
-            if isinstance(value, str):
-                yield value, False
-            elif isinstance(value, list):
-                waiting.append(iter(value) if isinstance(value, _Named) else iter([(None, each) for each in value]))
-                break
-        else:
-            waiting.pop()
-
-
-class _Named(list[tuple[str, object]]):
-    """The members of an object of JSON, all of them, in their order."""
+        return False

@@ -1,10 +1,9 @@
 """Hidden text: characters that a person does not see and a model does, and words in base64, hexadecimal digits, escapes, or
 bits of invisible characters, decoded once.
 
-Promise: emoji sequences, flags, keycaps, right-to-left prose, and the joiners of Persian, Arabic and Indic spelling are
-left alone; what decodes to bytes that are not words is no finding: keys, digests, pictures and paths stay what they are.
-What decodes gives readable text or nothing, never raises, and is not decoded again; at most `BLOB` characters of one blob
-and `TOTAL` of a text are decoded, and a longer blob's finding says so. Clean text costs close to nothing.
+Promise: emoji, flags, keycaps, right-to-left prose, and the joiners of Persian, Arabic and Indic spelling are left alone; what
+decodes to bytes that are not words is no finding. What decodes gives readable text or nothing, never raises, and is not
+decoded again; at most `BLOB` characters of one blob and `TOTAL` of a text are, and a longer blob's finding says so.
 Not here: which characters are invisible (text), carriers and scripts (tables/hidden.toml), what is hidden by markup (orders).
 """
 
@@ -83,11 +82,6 @@ def _begun_in(tokens: list[str], pattern: re.Pattern[str], text: str) -> Iterato
             at = found.end()
 
 
-def from_tags(run: str) -> str | None:
-    """ASCII hidden in the tag block, one character each."""
-    return "".join(chr(ord(c) - 0xE0000) for c in run[:SYMBOLS] if 0xE0020 <= ord(c) <= 0xE007E) or None
-
-
 def from_selectors(run: str) -> str | None:
     """Bytes, half bytes or bits hidden in variation selectors."""
     codes = [ord(c) for c in run[:SYMBOLS]]
@@ -114,20 +108,15 @@ def _readings(run: str, alphabet: list[str]) -> Iterator[str | None]:
             table = str.maketrans({c: f"{value:02b}" for value, c in enumerate(digits)})
             yield _from_binary(run.translate(table), 8)
     for separator in alphabet if len(alphabet) == 3 else []:
-        zero, one = (c for c in alphabet if c != separator)
-        for bits in _both_ways(run, zero, one):
+        for zero, one in permutations(c for c in alphabet if c != separator):
+            bits = run.replace(zero, "0").replace(one, "1")
             groups = bits.split(separator)
             if all(len(group) <= 20 for group in groups):
                 yield "".join(chr(int(group, 2)) for group in groups if group)
             yield from _from_widths(bits.replace(separator, ""))
     if len(alphabet) == 2:
-        for bits in _both_ways(run, *alphabet):
-            yield from _from_widths(bits)
-
-
-def _both_ways(run: str, zero: str, one: str) -> Iterator[str]:
-    yield run.replace(zero, "0").replace(one, "1")
-    yield run.replace(zero, "1").replace(one, "0")
+        for zero, one in permutations(alphabet):
+            yield from _from_widths(run.replace(zero, "0").replace(one, "1"))
 
 
 def _from_widths(bits: str) -> Iterator[str | None]:
@@ -372,8 +361,8 @@ def _joined(text: str, group: list[Spot]) -> Iterable[Spot]:
 
 
 def _decoded(kind: str, run: str) -> str | None:
-    if kind == TAGS:
-        return from_tags(run)
+    if kind == TAGS:  # ASCII, one character each
+        return "".join(chr(ord(c) - 0xE0000) for c in run[:SYMBOLS] if 0xE0020 <= ord(c) <= 0xE007E) or None
     if kind == SELECTORS:
         return from_selectors(run)
     return from_bits(run) if kind == ZERO_WIDTH and len(run) >= 16 else None

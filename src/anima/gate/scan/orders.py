@@ -12,11 +12,11 @@ import re
 import unicodedata
 from bisect import bisect_right
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import cache, partial
 from itertools import zip_longest
 from typing import NamedTuple
 
-from anima.gate.scan.sights import Origins, Sighting, compiled, fold, on_lines, places, rare, table
+from anima.gate.scan.sights import Origins, Sighting, compiled, fold, on_lines, pattern_of, places, rare, table
 from anima.model import Severity
 from anima.text import one_line, visible
 from anima.text.markdown import heading_of
@@ -24,14 +24,8 @@ from anima.text.markdown import heading_of
 # The tags in which a prompt frames what it loads. Content that opens or closes one could step out of its frame.
 FRAME_NAMES = tuple("memory memory_context agents_context loaded_context domain_knowledge_context".split())
 _NAMES = "|".join(sorted((name.replace("_", "[-_ ]?") for name in FRAME_NAMES), key=len, reverse=True))
-_IN_CODE = r"(?:#\s{0,4}include\s{0,4}|\w)$"
-_ORDERS = (
-    r"[^\n]{0,80}?\b(?:you are|you must|you will|you may|you now|ignore|disregard|override|the user has|the owner has"
-    r"|new instruction|maintenance mode|safety)"
-)
+_pattern = partial(pattern_of, "marks")
 _TURNS_APART = 4000  # characters within which two turns are one staged conversation
-_MARKDOWN_COMMENT = r"[ ]{0,3}\[(?://|comment|#|_)\]:[ ]?(?:#|<>)[ ]?[\"'(](?P<text>[^\n]{0,2000})"
-_SECTION_MARK = r"<!--\s*(?:private|share\s*:\s*[a-z]+(?:\s*,\s*[a-z]+)*)\s*-->"
 
 
 def comments(text: str, safe: str, tokens: str) -> Iterator[Sighting]:
@@ -41,12 +35,12 @@ def comments(text: str, safe: str, tokens: str) -> Iterator[Sighting]:
         close = text.find("-->", start + 4)
         end = close + 3 if close >= 0 else len(text)
         line = text.rfind("\n", max(0, start - 400), start) + 1
-        if not (compiled(_SECTION_MARK).fullmatch(text, start, end) and heading_of(text[line : start + 1])):
+        if not (_pattern("section_mark").fullmatch(text, start, end) and heading_of(text[line : start + 1])):
             inner = safe[start + 4 : close if close >= 0 else end].strip()
             yield Sighting(start, end, "html-comment", Severity.NOTE, visible(inner), "a comment that is not displayed")
         start = text.find("<!--", end) if close >= 0 else -1
     if "]:" in tokens:
-        for found in on_lines(_MARKDOWN_COMMENT, text):
+        for found in on_lines(table("marks")["patterns"]["markdown_comment"], text):
             shown = visible(safe[found.start("text") : found.end("text")].rstrip("\"')"))
             yield Sighting(*found.span(), "markdown-comment", Severity.NOTE, shown, "a comment that is not displayed")
 
@@ -69,7 +63,7 @@ def marks(text: str, folded: str, origins: Origins) -> Iterator[Sighting]:
             shown_to = end + 200 if kind == "hidden-html" else end  # what is styled away stands behind the tag
             # C++ has a header of that name, and a type parameter can have it: `#include <memory>`, `Promise<Memory>`.
             before = folded[max(0, found.start() - 16) : found.start()]
-            if found[0] != "<memory>" or not compiled(_IN_CODE).search(before):
+            if found[0] != "<memory>" or not _pattern("in_code").search(before):
                 yield Sighting(start, end, kind, severity, visible(text[start:shown_to], 200), message)
     yield from _turns(text, folded, origins)
 
@@ -79,9 +73,6 @@ def _label() -> str:
     speakers: dict[str, str] = table("marks")["turns"]
     roles = "|".join(f"(?P<{role}>{fold(names)})" for role, names in speakers.items())
     return rf"[ \t]{{0,3}}(?:#{{1,6}} ?|\*\*)?(?:{roles})(?:\*\*)?[ ]?:(?:\*\*)?"
-
-
-_A_NAME = r"[ \t]{0,4}(?:[A-ZÀ-Þ][\w'-]{0,24}+[ \t]?){1,3}(?:\n|$)"  # "Human: Luis" says who the human is
 
 
 def _turns(text: str, folded: str, origins: Origins) -> Iterator[Sighting]:
@@ -96,8 +87,8 @@ def _turns(text: str, folded: str, origins: Origins) -> Iterator[Sighting]:
         speaker, asked = label.lastgroup, label.lastgroup
         if previous is not None and label.start() - previous.end() <= _TURNS_APART:
             asked = previous.lastgroup
-        commands = speaker == "system" and compiled(_ORDERS).match(folded, label.end())
-        is_human = label["human"] == "human" and label.start() > 0 and not compiled(_A_NAME).match(text, end)
+        commands = speaker == "system" and _pattern("order").match(folded, label.end())
+        is_human = label["human"] == "human" and label.start() > 0 and not _pattern("a_name").match(text, end)
         if (speaker != asked and "model" in (speaker, asked)) or commands or is_human:
             line = text[start : end + 120].strip().partition("\n")[0]
             yield Sighting(start, end, "special-token", Severity.DANGER, visible(line, 120), "a line that fakes a turn")
@@ -118,14 +109,13 @@ _SQUEEZED_GAPS = {" ... ": "[^\n]{0,50}?", " .. ": "[^\n]{0,25}?", " >> ": "[^\n
 _FEW = "[^\n]{0,16}?"
 _WINDOW = 100  # characters before a word in which the phrase may begin
 WORDS = r"[^\W_]+"
-_SPACED = r"(?<![^\W_])(?:[^\W\d_][\W_]{1,2}){5,}[^\W\d_](?![^\W_])"
 _LONG = 200_000  # characters from which on it pays to compile a pattern for the words of one text
 _BLANKED = bytes(code if chr(code).isalnum() and code < 128 else 32 for code in range(256))
 _SKELETON = bytes(code if code == 32 or not chr(code).isalpha() else ord("a") for code in _BLANKED)
 _LEET = str.maketrans("0134578", "oieastb")
 _ROT13 = str.maketrans("abcdefghijklmnopqrstuvwxyz", "nopqrstuvwxyzabcdefghijklm")
-_ROTATED = frozenset({"vtaber", "qvfertneq", "vafgehpgvbaf", "cerivbhf", "flfgrz", "bireevqr"})
-_BACKWARDS = frozenset({"snoitcurtsni", "erongi", "tpmorp", "suoiverp"})
+_ROTATED = frozenset("vtaber qvfertneq vafgehpgvbaf cerivbhf flfgrz bireevqr".split())
+_BACKWARDS = frozenset("snoitcurtsni erongi tpmorp suoiverp".split())
 
 
 class _Phrase(NamedTuple):
@@ -204,8 +194,8 @@ def _is_leet(folded: str, words: frozenset[str]) -> bool:
 def _spaced(folded: str) -> list[tuple[int, int]]:
     """Where letters stand alone, three or more in a row; nothing where they are never six, which is a word spaced out."""
     if any(char.isalnum() for char in rare(folded)):
-        is_spaced = compiled(_SPACED).search(folded) is not None
-        return [run.span() for run in compiled(_SPACED.replace("{5,}", "{2,}")).finditer(folded)] if is_spaced else []
+        is_spaced = _pattern("spaced_out").search(folded) is not None
+        return [run.span() for run in _pattern("spaced").finditer(folded)] if is_spaced else []
     # The same in fewer signs, of which it can be told where to look.
     plain = b" %s " % folded.encode("ascii", "replace").translate(_SKELETON)
     is_spaced = re.search(rb" a (?: ?a ){4,} ?a(?= )", plain) is not None
@@ -243,14 +233,14 @@ def _matches(view: _View) -> Iterator[tuple[int, int, str]]:
     for word, at, phrases in _everywhere(text, _book()) if view.words is None else _in_words(text, view.words):
         for phrase in phrases:
             found = _compiled(phrase.follows, squeezed).match(text, at + len(word))
-            before = _before(phrase.before, squeezed) if found else None
+            before = _compiled(phrase.before, squeezed, before=True) if found and phrase.before else None
             led = before.search(text, max(0, at - _WINDOW), at) if before else None
             if found is None or (before and led is None):
                 continue
             start, end = led.start() if led else at, found.end()
-            if phrase.deniable and compiled(_NEGATION).search(text, max(0, start - 12), start):
+            if phrase.deniable and _pattern("negation").search(text, max(0, start - 12), start):
                 continue
-            rest = None if compiled(_CJK).match(text, end - 1) else compiled(_REST_OF_WORD).match(text, end)
+            rest = None if _pattern("cjk").match(text, end - 1) else _pattern("rest_of_word").match(text, end)
             yield start, rest.end() if rest else end, phrase.reason
 
 
@@ -316,11 +306,6 @@ def _needs(phrase: _Phrase) -> tuple[frozenset[str], frozenset[str]]:
     return frozenset(choice.split()[0] for choice in leads), frozenset(begun)
 
 
-_REST_OF_WORD = r"[^\W_]{0,24}"
-_CJK = "[\u3040-\u30ff\u3400-\u9fff]"
-_NEGATION = r"(?:\bnot|n't|\bn|\bnever|\bnon|\bno|\bne|\bnie|\bniemals|\bnao|не)[\W_]{1,3}$"
-
-
 @cache
 def _book() -> dict[str, list[_Phrase]]:
     """The phrases of the table by the words to look for, folded."""
@@ -340,7 +325,7 @@ def _book() -> dict[str, list[_Phrase]]:
 @cache
 def _unbordered() -> frozenset[str]:
     """The words of scripts without blanks; they have no border to look for."""
-    return frozenset(word for word in _book() if compiled(_CJK).search(word) or "." in word)
+    return frozenset(word for word in _book() if _pattern("cjk").search(word) or "." in word)
 
 
 @cache
@@ -356,17 +341,10 @@ def _numbers() -> tuple[str, ...]:
 
 
 @cache
-def _compiled(pattern: str, squeezed: bool) -> re.Pattern[str]:
-    return re.compile(_expanded(pattern, squeezed))
-
-
-@cache
-def _before(pattern: str, squeezed: bool) -> re.Pattern[str] | None:
-    border = "" if squeezed or compiled(_CJK).search(pattern) else r"(?<![^\W_])"
-    return re.compile(f"{border}{_expanded(pattern, squeezed)}$") if pattern else None
-
-
-def _expanded(pattern: str, squeezed: bool) -> str:
+def _compiled(pattern: str, squeezed: bool, *, before: bool = False) -> re.Pattern[str]:
+    """A pattern of the book as it is looked for; with `before`, up to where it ends."""
+    border = "" if squeezed or _pattern("cjk").search(pattern) else r"(?<![^\W_])"
     for mark, gap in (_SQUEEZED_GAPS if squeezed else _GAPS).items():
         pattern = pattern.replace(mark, gap)
-    return pattern.replace("~", _FEW).replace(" ", r"[\W_]{0,6}" if squeezed else _SEPARATOR)
+    pattern = pattern.replace("~", _FEW).replace(" ", r"[\W_]{0,6}" if squeezed else _SEPARATOR)
+    return re.compile(f"{border}{pattern}$" if before else pattern)

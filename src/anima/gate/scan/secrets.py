@@ -1,12 +1,10 @@
 """Secrets: keys and passwords that have no business in a memory, by their shape and by the words before them; and a text
 without them.
 
-Promise: few false alarms: a commit, a UUID, a digest, a reference to a vault, a type, a placeholder and "password: ask
-Ana" are none; but where words for secrets stand so close that no person can have written them, whatever follows a
-separator is one unread, and where they are a thousand, all of the text is. Built-in rules read a text in linear time,
-and none reads over `BORDER`; the owner's own patterns are as fast as the owner wrote them. `redact` leaves no finding
-behind, never touches a placeholder (but in a text that is struck out whole), and does the same when done twice. A finding
-shows a few first characters and no more.
+Promise: few false alarms: a commit, a UUID, a digest, a reference to a vault, a type and "password: ask Ana" are none; but
+where words for secrets stand so close that no person can have written them, whatever follows a separator is one unread, and
+where they are a thousand, all of the text is. Built-in rules read a text in linear time, and none reads over `BORDER`. `redact`
+leaves no finding behind, touches no placeholder (but in a text that is struck out whole), and does the same when done twice.
 Not here: the shapes of keys and the words (tables/secrets.toml), and what becomes of a text with a secret (gate).
 """
 
@@ -335,11 +333,7 @@ def _crowd(text: str) -> Iterator[Found]:
 
 
 def _headers(text: str, lowered: str, words: str) -> Iterator[Found]:
-    for kind, sign, pattern in (
-        ("bearer-token", "bearer", "bearer"),
-        ("basic-auth", "authorization", "basic"),
-        ("token", "=", "query"),
-    ):
+    for kind, (sign, pattern) in table("secrets")["headers"].items():
         for found in _pattern(pattern).finditer(lowered) if sign in words else ():
             start, end = found.span("secret")
             value = text[start:end]

@@ -60,13 +60,13 @@ def _unlike(text: str) -> str:
     one = set(kinds)
     if 2 * len(one) > len(kinds):
         return text
-    named = {kind for kind in one if any(b"0" in word and _is_named(word) for word in kind.split())}
+    named = set[bytes]()
+    for kind in one:
+        numbered = [word for word in kind.split() if b"0" in word]
+        if any(len(word) >= LEAST_BLOB or word.translate(None, _IN_NUMBERS) for word in numbered):
+            named.add(kind)
     lines = zip(kinds, raw.split(b"\n"), strict=True) if named else ()
     return b"\n".join([*one, *(line for kind, line in lines if kind in named)]).decode("utf-8", "surrogatepass")
-
-
-def _is_named(word: bytes) -> bool:
-    return len(word) >= LEAST_BLOB or bool(word.translate(None, _IN_NUMBERS))
 
 
 def rare(text: str) -> set[str]:
@@ -188,20 +188,9 @@ def findings(text: str, spans: Iterable[Sighting]) -> tuple[Finding, ...]:
             message = f"{len(rest)} further findings of this kind are not listed"
             same += [min(rest)._replace(severity=rest[0].severity, shown=f"{len(rest)} more", message=message)]
         kept += same
-    return tuple(_with_lines(text, sorted(kept)))
-
-
-def _with_lines(text: str, spans: list[Sighting]) -> Iterable[Finding]:
-    line, at = 1, 0
-    for span in spans:
+    found, line, at = list[Finding](), 1, 0
+    for span in sorted(kept):
         line, at = line + text.count("\n", at, span.start), max(at, span.start)
-        yield Finding(
-            kind=span.kind,
-            severity=span.severity,
-            start=span.start,
-            end=span.end,
-            line=line,
-            shown=span.shown,
-            message=span.message,
-            last=line + text.count("\n", span.start, max(span.start, span.end - 1)),
-        )
+        last = line + text.count("\n", span.start, max(span.start, span.end - 1))
+        found.append(Finding(**span._asdict(), line=line, last=last))
+    return tuple(found)
