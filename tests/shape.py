@@ -1,10 +1,10 @@
 """The shape of the source in figures, each beside its target: `make shape`.
 
 Promise: everything is read from the source tree and nothing of it is imported, so the figures of any tree can be had.
-Lines are those the formatter writes when nothing is kept from it. An import counts wherever it stands: at the top of a
-module, in a function, or for types alone; only those of the package's own front are left out, which shows what is below
-it. `testing` and data files are counted apart. Not here: what a figure may be today (test_shape), and the rules that
-are held line by line (test_architecture).
+Lines are those the formatter writes when nothing is kept from it; a stub (`.pyi`) counts as a part of its module. An import
+counts wherever it stands: at the top of a module, in a function, or for types alone; only those of the package's own front
+are left out, which shows what is below it. `testing` and data files are counted apart. Not here: what a figure may be today
+(test_shape), and the rules that are held line by line (test_architecture).
 """
 
 from __future__ import annotations
@@ -80,6 +80,8 @@ class Figure:
 def sources(package: Path = PACKAGE) -> tuple[Source, ...]:
     """Every module of a tree."""
     texts = {path.relative_to(package).as_posix(): path.read_text("utf-8") for path in sorted(package.rglob("*.py"))}
+    for stub in sorted(package.rglob("*.pyi")):  # a part of its module, in lines and in imports
+        texts[stub.with_suffix(".py").relative_to(package).as_posix()] += stub.read_text("utf-8")
     lengths = as_formatted(texts)
     return tuple(Source(place, _name(place), _nodes(text), lengths[place]) for place, text in texts.items())
 

@@ -485,8 +485,6 @@ class Runtime:
     page: str = ""  # of a sub-agent, whose text is its instructions
 
 
-# -- health ----------------------------------------------------------------------------------------------------------------
-
 Level = Literal["fine", "advice", "damage"]
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import click
 
-from anima.cli.command import SHIELD, Command, parameter
+from anima.cli.command import SHIELD, Command, parameter, table_of
 from anima.cli.show import complain, whisper
 from anima.cli.show import say as tell  # `say` is a verb, whose module would take its name here
 from anima.errors import BadArguments, Damaged, HomeError, exit_code
@@ -23,25 +23,10 @@ from anima.errors import BadArguments, Damaged, HomeError, exit_code
 INTERRUPTED = 130
 COMPLETE = "_ANIMA_COMPLETE"  # set by a shell that asks what could come next (learn)
 
-# Heading, then module and its commands. A new command needs its word here, and its rows in the table of its module.
-GROUPS = {
-    "Homes": {"home": "status init use open doctor config trust-home", "serve": "up serve tenant"},
-    "Talk": {"chat": "chat say", "agent": "model schedule channel"},
-    "What the agent is told": {"home": "prompt identity files read"},
-    "Memory": {"memory": "remember note write append edit move delete review", "care": "forget tidy dream"},
-    "Find": {"search": "search about index"},
-    "Conversations": {"sessions": "sessions stats call"},
-    "Look back": {"search": "why undo history diff restore audit"},
-    "Keep and move": {"backup": "snapshot export import migrate"},
-    "Let agents in": {"connect": "connect hook mcp token"},
-    "Learn": {"learn": "tour help completion"},
-}
+_TABLE = table_of("shared")
+GROUPS: dict[str, dict[str, str]] = _TABLE["groups"]
 MODULES = {name: module for group in GROUPS.values() for module, names in group.items() for name in names.split()}
-FIRST = "init up remember search review why undo forget".split()
-_START = """\
-Start here:
-  anima tour                       two minutes, in a home that is thrown away
-  anima init ~/aria --name Aria    a home of your own"""
+FIRST: list[str] = _TABLE["first"]
 
 
 class Commands(click.Group):
@@ -63,7 +48,7 @@ class Commands(click.Group):
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Eight verbs with their sentences, and the names of all others by group."""
-        formatter.write(f"{self.help}\n\n{_START}\n")
+        formatter.write(f"{self.help}\n\n{_TABLE['start']}\n")
         with formatter.section("Every day"):
             formatter.write_dl(self.sentences(ctx, FIRST))
         groups = [(title, " ".join(" ".join(group.values()).split())) for title, group in GROUPS.items()]

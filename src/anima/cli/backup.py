@@ -126,8 +126,7 @@ def _show_plan(found: Restoration) -> None:
     listed(own, _SHOWN)
     if len(rows) > len(own):
         say(f"  and {len(rows) - len(own):,} files of ledger and history")
-    for path, why in found.left[:_SHOWN]:
-        whisper(f"stays: {inert(path)}: {inert(why)}")
+    show.notes((f"{path}: {why}" for path, why in found.left[:_SHOWN]), "stays")
     if found.forgotten:
         whisper(f"note: {found.forgotten:,} phrases were forgotten since; they stay forgotten")
     show.notes(found.notes, "note")
@@ -139,9 +138,6 @@ def _size(count: float) -> str:
             return f"{count:,} {unit}" if unit == "bytes" else f"{count:.1f} {unit}"
         count /= 1000
     return f"{count:.1f} GB"
-
-
-# -- export and import -------------------------------------------------------------------------------------------------------
 
 
 @command()

@@ -49,13 +49,8 @@ def _show_forgetting(found: Forgetting) -> None:
         say(f"{each.place:10} {inert(each.where)}{more}  {inert(each.why)}{text}")
     if len(found.touched) > _LISTED:
         say(f"… and {len(found.touched) - _LISTED:,} more; --json lists them all")
-    _show_left(found)
+    show.notes((f"{where}: {why}" for where, why in found.left), "left")
     show.notes(found.notes, "note")
-
-
-def _show_left(found: Forgetting) -> None:
-    for where, why in found.left:
-        whisper(f"left: {inert(where)}: {inert(why)}")
 
 
 def _show_forgotten(found: Forgetting) -> None:
@@ -64,7 +59,7 @@ def _show_forgotten(found: Forgetting) -> None:
     say(f"Forgotten: {told or 'nothing held it'}." + (f" Change {found.change}." if found.change else ""))
     # the other notes were told before it was asked
     show.notes([note for note in found.notes if "older snapshots are removed" in note], "note")
-    _show_left(found)
+    show.notes((f"{where}: {why}" for where, why in found.left), "left")
     if not found.left:
         say("Every byte was read again: nothing holds it." if found.purge else "Looked again: nothing there holds it.")
 
@@ -98,9 +93,6 @@ def tidy(
     names = "kind sentence keep remove between evidence path to diff"
     value["suggestions"] = [picked(one, names) for one in found.suggestions if json]
     return Reply(value | {"receipts": receipts}, ())
-
-
-# -- what there is to tidy ---------------------------------------------------------------------------------------------------------------
 
 
 def _show_found(found: Look, parts: Sequence[str], *, limit: int, done: bool) -> None:
@@ -172,9 +164,6 @@ def _contradictions(found: Look) -> list[list[str]]:
 
 def _placed(line: Any) -> str:
     return f"{inert(line.path)}:{line.number}  {shortened(flat(line.text), _WIDTH)}"
-
-
-# -- tidying ----------------------------------------------------------------------------------------------------------------
 
 
 def _carry_out(home: Home, found: Look, *, ask: bool) -> tuple[Receipt, ...]:

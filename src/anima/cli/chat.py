@@ -36,11 +36,6 @@ if TYPE_CHECKING:
 CHANNEL = "chat"
 REMEMBERED = 200  # lines that were typed, for the arrow keys
 # A slash command that is a command of anima's own, on this home.
-ALONE = {
-    "identity": "This says who the agent is and whom it serves",
-    "danger": "The scan warns of this",
-    "forget": "Forgetting is for you to decide",
-}
 SAME = {"review": "review", "undo": "undo", "why": "why", "memory": "read MEMORY.md"}
 
 
@@ -181,8 +176,6 @@ class _Chat:
         finally:
             self._end()
 
-    # -- the conversation -----------------------------------------------------------------------------------------------
-
     def _begin(self, id: str | None = None) -> None:
         from anima.agent.conversation import Conversation
 
@@ -238,8 +231,6 @@ class _Chat:
             self._text = ""
         self._out.print(f"· {shortened(text, self._out.width - 6)}", style="dim")
 
-    # -- cards ----------------------------------------------------------------------------------------------------------
-
     def _cards(self) -> None:
         """What this turn left for the person to decide."""
         from anima.agent.chats import waiting
@@ -280,7 +271,9 @@ class _Chat:
         if alone:
             verb = "forget" if alone == "forget" else "keep"
             yes = flat(name) or verb
-            self._out.print(f"{ALONE[alone]}: type {yes} to {verb} it, drop to drop the wish, nothing to leave it.")
+            self._out.print(
+                f"{table_of('chat')['alone'][alone]}: type {yes} to {verb} it, drop to drop the wish, nothing to leave it."
+            )
             word = click.prompt("", default="", show_default=False, prompt_suffix="? ").strip().casefold()
             word = word if word == "drop" else "keep" if word == yes.casefold() else ""  # whatever it is called
         else:
@@ -292,8 +285,6 @@ class _Chat:
             say("dropped")
         else:
             say("it waits: /review")
-
-    # -- commands -------------------------------------------------------------------------------------------------------
 
     def _command(self, line: str) -> None:
         name, _, rest = line[1:].partition(" ")

@@ -244,7 +244,7 @@ def table_of(module: str) -> dict[str, Any]:
 
 
 SHARED: dict[str, click.Parameter] = {}
-SHARED |= {name.split()[0].lstrip("-"): parameter(name, row) for name, row in table_of("shared").items()}
+SHARED |= {name.split()[0].lstrip("-"): parameter(name, row) for name, row in table_of("shared")["takes"].items()}
 
 
 def command(

@@ -119,9 +119,6 @@ LEAST_TOKEN = 32  # characters
 PATH = "/mcp"
 
 
-# -- tokens ----------------------------------------------------------------------------------------------------------------
-
-
 @command(owners=lambda given: given["action"] != "list")
 def token(home: Home, action: str, **asked: Any) -> Reply:
     need_serving()
@@ -166,9 +163,6 @@ def token(home: Home, action: str, **asked: Any) -> Reply:
     meant = [one.credential for one in keyring.all() if name in (one.id, one.name)]
     home.sessions.clear_credentials(*meant, _credential(None if name == "mcp" else name))
     return Reply({"cleared": name}, f"cleared: {flat(name)}; it counts for conversations that begin from now on")
-
-
-# -- MCP -------------------------------------------------------------------------------------------------------------------
 
 
 @command()

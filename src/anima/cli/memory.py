@@ -260,9 +260,6 @@ def _decided(
     return Reply(receipts, lambda: show.receipts(receipts))
 
 
-# -- key by key ------------------------------------------------------------------------------------------------------------
-
-
 def _walk(home: Home, waiting: Sequence[Proposal], noted: Sequence[ForReview]) -> None:
     for number, proposal in enumerate(waiting, start=1):
         show.proposal(proposal, number, len(waiting))

@@ -206,8 +206,6 @@ def _guest(url: str = "", *, stateless: bool = False) -> Any:
     return asgi_app(who, hosts=named, origins=[url] if url else [], stateless=stateless)
 
 
-# -- tenants -----------------------------------------------------------------------------------------------------------
-
 _LISTED, _WITHOUT_ID = ("token", "list"), ("create", "list")
 _TODAY = dict.fromkeys(("requests", "tokens"), " today")
 RIGHTS: dict[str, Access] = {"owner": "rw", "write": "rw", "read": "ro"}
@@ -273,9 +271,6 @@ def _shown(found: Sequence[Any], *, is_one: bool) -> Reply:
             say(f"{kind:<10} {used:>15,}{f' of {most:,}' if most is not None else ''}{_TODAY.get(kind, '')}")
 
     return Reply(found, shown)
-
-
-# -- tokens ----------------------------------------------------------------------------------------------------------------
 
 
 def _token(known: Tenants, verb: str | None, tenant: str | None, id: str | None, asked: Mapping[str, Any]) -> Reply:

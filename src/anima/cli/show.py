@@ -244,8 +244,6 @@ def sign(mark: str, style: str, message: str, do: str | None = None) -> None:
         out.print(f"  → {flat(do)}", style="dim", soft_wrap=True)
 
 
-# -- diffs and proposals -----------------------------------------------------------------------------------------------------
-
 _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from anima import config as configs
 from anima.config import Config
@@ -98,8 +98,7 @@ def open_site(
     return Site(store, layout, config, clock, world.dice, agent, detection.why, env, register, beside)
 
 
-@dataclass(frozen=True, slots=True)
-class _Ground:
+class _Ground(NamedTuple):
     """A place that is open, before anybody knows what holds there."""
 
     documents: Any  # of a folder, or of rows
@@ -237,9 +236,6 @@ def _agent_home(config: Config, agent: str, store: Folder, made: str) -> Path | 
         known = ", ".join(dict.fromkeys([*(a.id for a in config.agent), *here])) or "none"
         raise BadConfig(f"there is no agent {agent!r} in the configuration (there is: {known})", where=configs.FILE)
     return None
-
-
-# -- making ----------------------------------------------------------------------------------------------------------------
 
 
 def make_home(
