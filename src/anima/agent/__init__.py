@@ -64,8 +64,7 @@ class Event:
 
 
 class Feed:
-    """What happens in one conversation, numbered from `first` on; the last of it is kept, for whoever comes back. Safe to
-    share by threads. A `first` that grows with time tells numbers of an earlier server from our own."""
+    """What happens in one conversation, numbered from `first` on, which grows with time; its end is kept. Safe for threads."""
 
     def __init__(self, first: int) -> None:
         self.last = first
@@ -80,7 +79,6 @@ class Feed:
         self._wake()
 
     def end(self) -> None:
-        """Ends every stream."""
         self._ended = True
         self._wake()
 

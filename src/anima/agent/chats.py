@@ -50,13 +50,12 @@ Brought = Sequence[tuple[str, str]]  # what a program sent along, as (role, text
 
 
 class Queued(NamedTuple):
-    """A turn that somebody wants: its number, what the person says, what came along with that, and its `message_id` and
-    `sender_id` where a channel has them."""
+    """A turn that somebody wants: what the person says, and what came along with that."""
 
     number: int
     text: str
     brought: Brought = ()
-    about: Mapping[str, str] = MappingProxyType({})
+    about: Mapping[str, str] = MappingProxyType({})  # its `message_id` and `sender_id` where a channel has them
 
 
 class Chat:
@@ -64,11 +63,9 @@ class Chat:
 
     def __init__(self, home: Home, session: Session, *, gate: asyncio.Semaphore) -> None:
         self.id, self.session, self.feed = session.id, session, Feed(int(home.clock().timestamp() * 1_000))
-        self.seen = home.clock()
-        self._home, self._gate = home, gate
+        self._home, self._gate, self.seen = home, gate, home.clock()
         self._count, self._running, self._wishes = 0, 0, deque[Queued]()
         self._work: asyncio.Task[None] | None = None
-        self._is_told = False  # the end of the last turn
         self._turn: asyncio.Task[dict[str, Any]] | None = None
         self._talk: Conversation | None = None
         self._hearing: Conversation | None = None  # the same, while its turn runs
@@ -77,7 +74,7 @@ class Chat:
         self._told, self._brought = set[str](), set[str]()
         self._look: asyncio.Task[None] | None = None
         self.used: dict[str, Any] | None = None
-        self.holder = ""  # the credential of the agent whose conversation it is
+        self.holder, self._is_told = "", False  # the credential of whose conversation it is; the end of the last turn
 
     @property
     def is_running(self) -> bool:
@@ -150,8 +147,7 @@ class Chat:
             return "error", {"text": "something went wrong here; what was said is kept", "status": 500}
 
     async def _answered(self, wish: Queued) -> dict[str, Any]:
-        """What a turn came to: whether it ends early, its tokens, those of the conversation since this server took it up,
-        and the cost where a price is known."""
+        """What a turn came to: its tokens, those of the conversation since this server took it up, and the cost if known."""
         talk = await self._ready()
         await asyncio.to_thread(self._bring, talk, wish.brought)
         self._hearing = talk
@@ -165,16 +161,12 @@ class Chat:
         return {"early": answer.early, "model": self.model, "tokens": tokens, "used": self.used}
 
     def _happened(self, what: Happening) -> None:
-        turn = self._running
-        match what.kind:
-            case "tool":
-                self.feed.tell("tool", turn=turn, name=what.name, arguments=_cut(what.data))
-            case "tool_result":
-                self.feed.tell("tool_result", turn=turn, name=what.name, answer=_cut(what.data))
-                if what.data.get("status") in ("pending", "noted"):
-                    self._look = asyncio.create_task(self._look_for_cards())
-            case kind:
-                self.feed.tell(kind, turn=turn, text=what.text)
+        told: dict[str, Any] = {"text": what.text}
+        if what.kind in ("tool", "tool_result"):
+            told = {"name": what.name, "arguments" if what.kind == "tool" else "answer": _cut(what.data)}
+        self.feed.tell(what.kind, turn=self._running, **told)
+        if what.kind == "tool_result" and what.data.get("status") in ("pending", "noted"):
+            self._look = asyncio.create_task(self._look_for_cards())
 
     async def told(self, text: str, session: str) -> None:
         """What the agent told this person in a session of its own is part of the conversation, with what was read there."""
@@ -201,7 +193,6 @@ class Chat:
         return self._talk
 
     def _total(self) -> int:
-        """How many entries the transcript has."""
         talks = self._home.sessions
         return talks.get(self.id).entries if talks.kept and talks.has(self.id) else 0
 
@@ -263,8 +254,7 @@ class Chat:
 
 
 def waiting(home: Home, session: str) -> tuple[list[Proposal], list[ForReview]]:
-    """What a conversation left for the owner to decide: changes that wait, and lines that were noted. What a first
-    conversation agrees on grows with it, and is shown once it says who both are."""
+    """What a conversation left for the owner to decide; what a first one agrees on is shown once it says who both are."""
     asked = [each for each in home.inbox.all() if each.session == session]
     asked = [each for each in asked if not each.is_first or home.inbox.confirmed_by(each)]
     return asked, [each for each in home.inbox.noted() if each.entry.session == session]
@@ -307,8 +297,7 @@ class Chats:
         return await self._held("", partial(self._home.session, scope=Scope.MAIN, channel=CHANNEL))
 
     async def get(self, id: str) -> Chat:
-        """A conversation of the owner's own, taken up where this server does not hold it. Raises NoSuchSession, also for one
-        with somebody else: there the owner would speak as that person."""
+        """A conversation of the owner's own. Raises NoSuchSession, also for somebody else's: they would speak as that person."""
         return await self._held(id, partial(self._home.resume, id), lambda session: session.listener.sees_all)
 
     async def joined(self, id: str, listener: Listener, begin: Callable[..., Session]) -> Chat:
@@ -358,7 +347,6 @@ class Chats:
             return chat
 
     async def stop(self, id: str) -> None:
-        """Stops the turn that runs in a conversation."""
         if (chat := self._open.get(id)) is not None:
             await chat.stop()
 
@@ -387,7 +375,6 @@ class Chats:
         return found
 
     def hush(self) -> None:
-        """Ends every stream."""
         for chat in tuple(self._open.values()):
             chat.feed.end()
 

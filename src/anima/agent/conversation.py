@@ -44,8 +44,7 @@ SUMMARY = 8_000  # characters
 
 
 class ModelDown(HomeError):
-    """The model did not answer, or not in a way that can be used. What was said before is kept. `final`: asking again
-    will not go better, because of the key or the account."""
+    """The model did not answer usably; what was said is kept. `final`: asking again will not go better (key, account)."""
 
     def __init__(self, message: str, *, hint: str | None = None, final: bool = False) -> None:
         super().__init__(message, hint=hint)
@@ -168,8 +167,7 @@ class Conversation:
         raise ModelDown("this does not fit into the model's context")
 
     async def go_on(self) -> Answered:
-        """The answer that is still owed: after the owner decided the calls that waited, which are carried out first, or to
-        what was said when a turn was cut short. Nothing, where nothing is open."""
+        """The answer still owed: after the owner decided the calls that waited, or to what was said when a turn was cut short."""
         return await self.turn("")
 
     def steer(self, text: str) -> None:
@@ -245,7 +243,6 @@ class Conversation:
             raise _TooLong
 
     def _in_context(self) -> int:
-        """About how many tokens the next request has."""
         if self._tokens:
             return self._tokens + sum(map(lodging.weight, self._turns[self._seen :]))
         return self._estimate()
@@ -287,7 +284,6 @@ class Conversation:
         return True
 
     async def _asked(self, prompt: str) -> str:
-        """One answer that nobody sees, without tools."""
         made = await _answer_to(self.model, prompt)
         heard, said = made.usage.input_tokens, made.usage.output_tokens
         self.purse.take(heard + said)
@@ -324,7 +320,6 @@ def _text_in(made: ai.ModelResponse) -> str:
 
 
 def _waits(waiting: Sequence[OpenCall]) -> Answered:
-    """A turn that ends until the owner decides."""
     names = ", ".join(each.name for each in waiting)
     return Answered(text=f"(This waits for your yes: {names}.)", waiting=tuple(each.id for each in waiting))
 

@@ -251,7 +251,6 @@ class Delegates:
             work.session.close()
 
     def _begun(self, session: Session, name: str, tokens: int, **about: Any) -> AbstractAsyncContextManager[Any]:
-        """A conversation with one of this name who is set to work here."""
         about |= {"made": self.made, "purse": Purse(tokens, self.purse), "line": (*self.line, name)}
         return self.begun(session, **about)
 
@@ -473,8 +472,7 @@ class Desk:
         return None
 
     async def settled(self, *, instead: bool) -> AsyncIterator[tuple[str, dict[str, Any], dict[str, Any]]]:
-        """The calls (name, arguments, answer) that waited and have their answer now: with a yes, or since the person says
-        something `instead`."""
+        """Calls (name, arguments, answer) that have their answer now: by a yes, or since the person says something `instead`."""
         calls = self._session.outside
         for each in await asyncio.to_thread(calls.open):
             if calls.waiting.step(each.card) != "waits":

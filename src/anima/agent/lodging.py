@@ -80,12 +80,10 @@ def _add(made: list[ai.ModelMessage], kind: type[ai.ModelRequest] | type[ai.Mode
 
 
 def tokens_of(*texts: str) -> int:
-    """About how many tokens some texts have."""
     return sum(map(len, texts)) // _A_TOKEN
 
 
 def weight(turn: Turn) -> int:
-    """About how many tokens an entry takes in a context."""
     given = str(turn.call.get("arguments")) if turn.call is not None else ""
     return tokens_of(turn.content, given) + 8
 
@@ -166,7 +164,6 @@ class Lodging(AbstractCapability[Any]):
         return ai.FunctionToolset([*map(self._tool, self._own()), *map(self._outside, outside)], id=self.id)
 
     def _own(self) -> list[Tool]:
-        """The tools of the session's that there are."""
         tools = self.session.tools() if self.session.access != "none" else ()
         return [tool for tool in tools if self.only is None or tool.name in self.only]
 

@@ -223,7 +223,6 @@ def _service(name: str) -> tuple[str, str]:
 
 
 def is_local(url: str) -> bool:
-    """Whether an address is one of this machine."""
     host = urlsplit(url).hostname or ""
     try:
         return ipaddress.ip_address(host).is_loopback

@@ -28,7 +28,6 @@ Calls = Sequence[tuple[str, Mapping[str, Any]]]
 
 
 def practice_model() -> FunctionModel:
-    """The model, plain and streamed."""
     return FunctionModel(_whole, stream_function=_streamed, model_name=PRACTICE)
 
 
@@ -51,7 +50,6 @@ async def _streamed(messages: list[ai.ModelMessage], info: AgentInfo) -> AsyncIt
 
 
 def decided(messages: Sequence[ai.ModelMessage], info: AgentInfo) -> str | Calls:
-    """What is said, or which tools are called."""
     asked, results = _now(messages)
     told = info.instructions or ""
     is_first = _FIRST in told
@@ -73,7 +71,6 @@ def decided(messages: Sequence[ai.ModelMessage], info: AgentInfo) -> str | Calls
 
 
 def _now(messages: Sequence[ai.ModelMessage]) -> tuple[str, list[ai.ToolReturnPart]]:
-    """What the person said last, and the results since."""
     asked, results = "", list[ai.ToolReturnPart]()
     for message in messages:
         for part in message.parts if isinstance(message, ai.ModelRequest) else ():
@@ -85,7 +82,6 @@ def _now(messages: Sequence[ai.ModelMessage]) -> tuple[str, list[ai.ToolReturnPa
 
 
 def _spoken(messages: Sequence[ai.ModelMessage]) -> str:
-    """What we said so far."""
     parts = (part for message in messages if isinstance(message, ai.ModelResponse) for part in message.parts)
     return "\n".join(part.content for part in parts if isinstance(part, ai.TextPart))
 
@@ -131,7 +127,6 @@ def _question(messages: Sequence[ai.ModelMessage], told: str, *, is_opening: boo
 
 
 def _told(tool: str, content: object, asked: str = "") -> str:
-    """A result in a sentence."""
     given = content if isinstance(content, dict) else {}
     if "error" in given:
         return f"That did not work: {given['error']}"

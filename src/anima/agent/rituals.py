@@ -101,7 +101,6 @@ class Rituals:
             return ""
 
     def estimate(self) -> Estimate:
-        """What a day would cost with the pages there are."""
         now, zone = self.now(), self.zone()
         runs = [(each, schedule.runs_a_day(each, now, zone)) for each in self.pages()[0]]
         prompts = {scope: tokens_of(self.home.prompt(scope=scope).text) for scope in (Scope.HEARTBEAT, Scope.CRON)}
@@ -138,8 +137,7 @@ class Rituals:
             return state
 
     def round(self, *, starting: bool = False) -> list[RitualRun]:
-        """Everything that is due now, one after the other; for a server's rounds, `starting` with the first. Whoever does
-        not get the lease does nothing."""
+        """All that is due now, one after the other; `starting` with a server's first. Nothing for whoever gets no lease."""
         state = self.state()
         if not state.on or state.stopped or not schedule.is_awake(self.now(), self._asked):
             return []

@@ -63,7 +63,6 @@ class Ritual:
 
     @property
     def when(self) -> str:
-        """When it runs, in words."""
         if self.every is not None:
             minutes = int(self.every.total_seconds() // 60)
             return f"every {minutes} minutes" if minutes % 60 else f"every {minutes // 60} hours"
@@ -117,8 +116,7 @@ class Schedule:
         return json.dumps({"format": FORMAT} | asdict(self), ensure_ascii=False).encode()
 
     def on_day(self, now: datetime, rituals: Iterable[Ritual]) -> Schedule:
-        """The state at a moment: a new day has spent nothing; what is new was seen now, and what is gone is forgotten, but for
-        what a start did, which is no page of the rounds."""
+        """The state at a moment: a new day has spent nothing, what is new was seen now, what is gone (but a start) is forgotten."""
         day = now.date().isoformat()
         ran = {name: each for name, each in self.ran.items() if name == "boot"}
         ran |= {each.name: self.ran.get(each.name) or Ran(seen=now.isoformat()) for each in rituals}
@@ -149,7 +147,6 @@ class Schedule:
 
 
 def state_of(store: Store) -> Schedule:
-    """The state of a home's schedule."""
     return Schedule.read(store.state.get(STATE))
 
 
@@ -292,8 +289,7 @@ def digests(names: Iterable[str]) -> tuple[str, ...]:
 
 
 def news_for(session: Session) -> str:
-    """What rituals delivered since the owner's last conversation, framed, for one that begins; "" where there is nothing.
-    Whatever those sessions had read, this one has read then too."""
+    """What rituals delivered since the owner's last conversation, for one that begins, which has read then what they had."""
     store = session.site.store
     if session.listener.scope is not Scope.MAIN or session.listener.layer or session.guest is not None:
         return ""

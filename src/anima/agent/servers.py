@@ -50,7 +50,6 @@ class Server:
         self._leave = asyncio.Event()
 
     async def tools(self, most: int) -> list[Tool]:
-        """The tools it says it has, at most so many."""
 
         async def listed() -> list[Tool]:
             client, found, cursor = await self._connected(), list[Tool](), None

@@ -216,7 +216,6 @@ class Spool:
         return _lines(held)
 
     def waiting(self, id: str) -> list[dict[str, Any]]:
-        """The reports that wait, only to look at."""
         return _lines(self._file(id, "jsonl")) or _lines(self._file(id, "taken"))
 
     def done(self, id: str) -> None:
@@ -230,7 +229,6 @@ class Spool:
         write_json(self._file(id, "json"), state)
 
     def drop(self, id: str) -> None:
-        """Forgets a conversation that is over."""
         for kind in ("json", "jsonl", "taken", "lock", "cut"):
             Path(self._file(id, kind)).unlink(missing_ok=True)
 

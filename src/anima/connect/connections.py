@@ -32,7 +32,6 @@ if TYPE_CHECKING:
 
 
 def host_of(name: str) -> Host:
-    """The host of that name. Raises BadArguments."""
     if name not in HOSTS:
         raise BadArguments(f"there is no host {name!r}; there are {', '.join(HOSTS)}", hint="anima connect lists them")
     return HOSTS[name]
@@ -51,7 +50,6 @@ class Contact:
 
     @property
     def said(self) -> str:
-        """In a sentence."""
         if self.connected is None:
             return "not connected"
         if not self.reports:
@@ -153,7 +151,6 @@ class Step:
 
     @property
     def diff(self) -> str:
-        """As a person reads it."""
         old, new = (_lines(each) for each in (self.before, self.after))
         was, becomes = ("/dev/null" if each is None else str(self.path) for each in (self.before, self.after))
         return "".join(difflib.unified_diff(old, new, was, becomes))
@@ -173,8 +170,7 @@ def _lines(raw: bytes | None) -> list[str]:
 
 
 def planned(edits: Sequence[HostEdit], kept: Mapping[str, Any]) -> tuple[Step, ...]:
-    """What connecting changes; files that are as they should be are left out. Raises BadInput for a file that cannot be
-    read as what it is, or that stands where ours should and is not among those that were `kept`."""
+    """What connecting changes. Raises BadInput for a file that cannot be read as what it is, or a whole one that is not ours."""
     steps = list[Step]()
     for edit in edits:
         there, is_new = read(edit.path), str(edit.path) not in kept

@@ -77,7 +77,6 @@ def answer(
 
 
 def _told(spool: Spool, home: str, config: str, report: Report) -> str:
-    """What the model is told at this event."""
     room = MOST - 200
     was_cut = spool.was_cut(report.id)
     if report.event in ("start", "helper") or was_cut:  # some hosts do not start anew after a cut
@@ -121,8 +120,7 @@ class _Found(NamedTuple):
 
 
 def recalled(home: str, index: str, question: str) -> list[tuple[str, int, str]]:
-    """The lines of memory that a question's words stand in, as (path, line, text), the most telling first; `index` is the home's
-    derived file."""
+    """Lines of memory that a question's words stand in, (path, line, text), the most telling first; `index` is derived."""
     import sqlite3
     from urllib.parse import quote
 

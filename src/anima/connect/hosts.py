@@ -42,7 +42,6 @@ class Wiring:
     env: Mapping[str, str]
 
     def hook(self, host: str, event: str) -> list[str]:
-        """The words of a hook."""
         return [*self.program, "hook", host, event, "--home", self.home, "--config", self.config]
 
     def hook_line(self, host: str, event: str) -> str:
@@ -118,7 +117,6 @@ class Host:
         return self.folder(wiring) / self.talks if self.talks else None
 
     def edits(self, wiring: Wiring) -> list[HostEdit]:
-        """How its files are changed."""
         folder, made = self.folder(wiring), list[HostEdit]()
         if self.hooks:
             made.append(_hooked(folder / self.hooks, wiring.hooks(self.name), first={**self.first, "hooks": {}}))
@@ -172,7 +170,6 @@ def _filled(value: Any, given: Mapping[str, Any]) -> Any:
 
 
 def skill(name: str) -> str:
-    """The text of a skill."""
     return (_HERE / "skills" / name / "SKILL.md").read_text(encoding="utf-8")
 
 

@@ -36,8 +36,7 @@ _EXPORT = re.compile(r"^(?:export\s+)?([A-Z][A-Z0-9_]*)=(.*)$", re.M)
 
 
 class Value(NamedTuple):
-    """One value of a file: its path as the table names it, from the most particular to the least; the places in lists on
-    the way; and the value."""
+    """One value of a file: its path as the table names it, the most particular first; its places in lists; itself."""
 
     names: tuple[str, ...]
     places: tuple[int, ...]

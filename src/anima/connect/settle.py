@@ -46,7 +46,6 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def spool_of(home: Home, host: str) -> Spool:
-    """The records of a host, of this home."""
     return Spool(str(home.site.register.file.parent), home.name, host)
 
 
@@ -268,8 +267,7 @@ READERS: Mapping[str, Reader] = {"claude-code": _claude_code, "codex": _codex, "
 
 
 def said_in(host: str, raw: bytes, tools: dict[str, str]) -> Iterator[Utterance]:
-    """What was said in some lines of a host's transcript. `tools` are calls whose answers are still to come; they are
-    brought up to date."""
+    """What was said in lines of a host's transcript. `tools`, calls whose answers are to come, are brought up to date."""
     reader = READERS[host]
     for line in raw.splitlines():
         try:

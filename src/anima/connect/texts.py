@@ -22,8 +22,7 @@ from anima.errors import BadInput
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HostEdit:
-    """How one file of a host's is changed. `put` gives its text with what is ours, `take` without it; a file in a folder
-    of our own is `whole`: it is ours alone."""
+    """How one file of a host's is changed: `put` gives its text with what is ours, `take` without; a `whole` one is ours alone."""
 
     path: Path
     put: Callable[[str], str]
@@ -40,8 +39,7 @@ _TEXTS = re.compile(r'\[\n\s+("(?:[^"\\]|\\.)*"(?:,\n\s+"(?:[^"\\]|\\.)*")*)\n\s
 
 @dataclass(slots=True)
 class JsonNode:
-    """A value with where it stands. `parts` are the members of an object by their names, or the elements of a list by their
-    places, each with where it begins: a member at its name."""
+    """A value with where it stands; its `parts`, of an object by name, of a list by place, each with where it begins."""
 
     start: int
     end: int
@@ -192,7 +190,6 @@ def _without(text: str, node: JsonNode, key: str | int) -> str:
 
 
 def _drawn(text: str, value: object, depth: int) -> str:
-    """A value as it is written at this depth of the file."""
     step = _step(text)
     return laid_out(value, step).replace("\n", _newline(text) + step * depth)
 
@@ -208,7 +205,6 @@ def _newline(text: str) -> str:
 
 
 def _step(text: str) -> str:
-    """How the file indents."""
     found = re.search(r"\{[ \t]*\r?\n([ \t]+)\S", text)
     return found[1] if found else "  "
 

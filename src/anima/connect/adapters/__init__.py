@@ -117,7 +117,6 @@ class Lodger:
 
 
 def arguments_of(turn: Turn) -> str:
-    """What a call was asked, as JSON."""
     return json.dumps((turn.call or {}).get("arguments") or {}, ensure_ascii=False)
 
 

@@ -127,8 +127,6 @@ class LodgedMiddleware(MiddlewareBase):
 
 
 class _HomeTool(ToolBase):
-    """One tool of the home's."""
-
     is_concurrency_safe = False
 
     def __init__(self, tool: Tool, lodger: Lodger) -> None:

@@ -56,8 +56,7 @@ class Heard:
 
 
 class ChannelDown(HomeError):
-    """It cannot be reached, or does not take this. `final`: nothing will go better; `gone`: this will not, in that chat;
-    `moved`: the name of the chat in its place."""
+    """It cannot be reached, or does not take this. `final`: nothing will go better; `gone`: in that chat; `moved`: its name now."""
 
     def __init__(
         self, message: str, *, final: bool = False, gone: bool = False, moved: str = "", hint: str = ""

@@ -361,7 +361,6 @@ class Presence:
         return next((each for each in entries if each.message_id == mark), None)
 
     def _read(self, session: str, **which: Any) -> Sequence[Turn]:
-        """Some of what was said, as the transcript has it."""
         try:
             return self.home.sessions.read(session, **which).entries
         except HomeError:
@@ -545,5 +544,4 @@ class Presence:
 
 
 def _mark(heard: Heard) -> str:
-    """A message as transcripts name it."""
     return f"{heard.venue.chat}:{heard.message}"
