@@ -23,12 +23,12 @@ PRACTICE = "practice"  # the model that is always there
 STOPPED = " […]"  # behind what an agent had said when it was stopped, or when its server broke off
 HEARTBEAT = 15.0
 MOST_KEPT = 4_000  # events of one conversation
-_WORDS = read_table("agent", "words")
+WORDS = read_table("agent", "words")
 
 
 def framed(kind: str, text: str, **more: str) -> str:
     """A text for a model, as data, in the frame of its kind, which it cannot close."""
-    return str(_WORDS[kind].format(text=text.replace(f"</{kind}", f"< /{kind}"), **more))
+    return str(WORDS[kind].format(text=text.replace(f"</{kind}", f"< /{kind}"), **more))
 
 
 def need_chat() -> None:

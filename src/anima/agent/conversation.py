@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Self
 import pydantic_ai as ai
 from pydantic_ai.direct import model_request
 
-from anima.agent import OutsideTool, framed, lodging
+from anima.agent import WORDS, OutsideTool, framed, lodging
 from anima.agent.desk import Delegates, Desk, Purse
 from anima.agent.desk import Happening as Happening
 from anima.agent.lodging import Lodging
@@ -125,8 +125,10 @@ class Conversation:
             reach=self._reach,
         )
         self._tokens, self._seen = 0, 0  # what the last request had, and how many entries it was made from
-        self._is_cut = False  # in this turn
-        self._limit = 0  # tokens: as configured, or less, where a service said that it was full; 0: not known
+        self._is_cut, self._limit = (
+            False,
+            0,
+        )  # in this turn; tokens as configured, or less where a service was full, 0: not known
         self.usage, self._ways = ai.RunUsage(), AsyncExitStack()
 
     async def __aenter__(self) -> Self:
@@ -272,7 +274,14 @@ class Conversation:
             return asyncio.run_coroutine_threadsafe(self._asked(prompt), loop).result()
 
         await asyncio.to_thread(self.session.flush, "compaction", complete=complete)
-        summary = await self._summary(gone or kept)
+        room_shown = int((self._limit or self.session.site.config.sessions.window) * SHOWN) * 4
+        try:
+            asked = summary_wanted(gone or kept, told=self._told, room=room_shown)
+            summary = (await self._asked(asked)).strip()[:SUMMARY]
+        except (ai.AgentRunError, ai.UserError) as error:
+            raise ModelDown(f"no summary could be made, so nothing was cut: {_down(error)}") from error
+        if not summary:
+            raise ModelDown("the model gave no summary, so nothing was cut")
         since = kept[0].number if kept[0].number >= 0 else None  # which nobody numbers where no transcript is kept
         told = await asyncio.to_thread(
             self.session.after_compaction, tokens=before, summary=summary, kept=len(kept), since=since
@@ -289,16 +298,6 @@ class Conversation:
         self.purse.take(heard + said)
         self.usage += ai.RunUsage(requests=1, input_tokens=heard, output_tokens=said)
         return _text_in(made)
-
-    async def _summary(self, turns: Sequence[Turn]) -> str:
-        room = int((self._limit or self.session.site.config.sessions.window) * SHOWN) * 4
-        try:
-            found = (await self._asked(summary_wanted(turns, told=self._told, room=room))).strip()
-        except (ai.AgentRunError, ai.UserError) as error:
-            raise ModelDown(f"no summary could be made, so nothing was cut: {_down(error)}") from error
-        if not found:
-            raise ModelDown("the model gave no summary, so nothing was cut")
-        return found[:SUMMARY]
 
 
 async def asked_once(model: ChatModel, prompt: str) -> str:
@@ -367,30 +366,13 @@ _OVERFLOW = re.compile(
 
 def is_overflow(error: BaseException) -> bool:
     """Whether a service says that the context is full: OpenAI, Anthropic, llama.cpp and those that speak like them."""
-    if isinstance(error, ai.ModelContextWindowExceededError):
-        return True
     if not isinstance(error, ai.ModelHTTPError) or error.status_code not in (400, 413, 422, 500):
-        return False
-    return bool(_OVERFLOW.search(f"{error.body} {error}"))
-
-
-# What went wrong in a sentence, and what to do: the first of these kinds that an error is. No sentence holds a key or a prompt.
-_WRONG: tuple[tuple[type[BaseException], str, str], ...] = (
-    (ai.ModelAuthenticationError, "the model's server does not know this key", "anima model NAME --key sets another"),
-    (
-        ai.ModelQuotaExceededError,
-        "the account of this key has no credit left",
-        "see your account, or anima model practice",
-    ),
-    (ai.ModelRateLimitError, "the model's server says: too many requests", "wait a little and say it again"),
-    (ai.UsageLimitExceeded, "the agent asked its model too often in one turn and was stopped", "say how to go on"),
-    (ai.ModelHTTPError, "the model's server answered {status}", "say it again; anima model --test"),
-    (ai.ModelConnectionError, "the model's server cannot be reached, or did not answer", "anima model --test"),
-    (BaseException, "the model's answer cannot be used ({kind})", "say it again"),
-)
+        return isinstance(error, ai.ModelContextWindowExceededError)
+    return isinstance(error, ai.ModelContextWindowExceededError) or bool(_OVERFLOW.search(f"{error.body} {error}"))
 
 
 def _down(error: BaseException) -> ModelDown:
-    said, hint = next((said, hint) for kind, said, hint in _WRONG if isinstance(error, kind))
+    names = ((name, getattr(ai, name) if name != "Exception" else Exception) for name in WORDS["wrong"])
+    said, hint = WORDS["wrong"][next(name for name, kind in names if isinstance(error, kind))]
     said = said.format(status=getattr(error, "status_code", ""), kind=type(error).__name__)
     return ModelDown(said, hint=hint, final=isinstance(error, ai.ModelAuthenticationError | ai.ModelQuotaExceededError))

@@ -134,8 +134,7 @@ class Models:
             from anima.agent.practice import practice_model
 
             return practice_model()
-        kind, _, name = choice.name.partition(":")
-        key = self._key(choice)
+        key, (kind, _, name) = self._key(choice), choice.name.partition(":")
         if kind == "anthropic":
             from anthropic import AsyncAnthropic
             from pydantic_ai.models.anthropic import AnthropicModel
@@ -176,12 +175,9 @@ class Models:
         if not isinstance(found, dict):
             raise Damaged("your list of models (models.json) cannot be read", hint="mend it, or move it away")
         refuse_newer("your list of models", found.get("format", 0), FORMAT)
-        keys = found.get("keys")
-        return _Kept(
-            use=str(found.get("use") or PRACTICE),
-            models=_texts(found.get("models")),
-            keys={url: _texts(held) for url, held in keys.items()} if isinstance(keys, dict) else {},
-        )
+        keys = found["keys"] if isinstance(found.get("keys"), dict) else {}
+        addresses = {url: _texts(held) for url, held in keys.items()}
+        return _Kept(use=str(found.get("use") or PRACTICE), models=_texts(found.get("models")), keys=addresses)
 
     def _keep(self, kept: _Kept) -> None:
         body = {"format": FORMAT, "use": kept.use, "models": kept.models, "keys": kept.keys}

@@ -54,20 +54,22 @@ def decided(messages: Sequence[ai.ModelMessage], info: AgentInfo) -> str | Calls
     told = info.instructions or ""
     is_first = _FIRST in told
     if asked.startswith("A conversation between"):
-        return _summary(asked)
+        said = _PATTERN["said"].findall(asked.partition("<conversation>")[2])
+        facts = ["Facts", *(f"- {line[:300]}" for line in said[-20:])]
+        return "\n".join([f"Open\n- {said[-1][:300]}", *facts]) if said else "Facts\n- nothing was said"
     if "<conversation>" in asked or "Nobody is here" in asked:  # a silent turn, or a ritual
         return "NO_REPLY"
     if not results:
         found = _answer(asked, {tool.name for tool in info.function_tools}, is_first, bool(_spoken(messages)))
         if found:
             return found
-        said = UNSURE if _spoken(messages) else f"{'Hello. ' if is_first else ''}{_TABLE['about']}"
-        return "\n\n".join(filter(None, (said, _question(messages, told, is_opening=True) if is_first else "")))
-    said = "\n\n".join(_told(part.tool_name, part.content, asked) for part in results)
+        begins = UNSURE if _spoken(messages) else f"{'Hello. ' if is_first else ''}{_TABLE['about']}"
+        return "\n\n".join(filter(None, (begins, _question(messages, told, is_opening=True) if is_first else "")))
+    answer = "\n\n".join(_told(part.tool_name, part.content, asked) for part in results)
     more = _question(messages, told) if is_first else ""
     if more == _TABLE["questions"][-1][1] and not any("first-conversation" in str(part.content) for part in results):
         more = ""  # what is asked for now is on no card any more: it was kept
-    return "\n\n".join(filter(None, (said, more)))
+    return "\n\n".join(filter(None, (answer, more)))
 
 
 def _now(messages: Sequence[ai.ModelMessage]) -> tuple[str, list[ai.ToolReturnPart]]:
@@ -162,10 +164,3 @@ def _listed(lines: Sequence[str]) -> str:
 def _line(hit: Mapping[str, Any]) -> str:
     text = re.sub(r"</?unreviewed>|^> ?", "", str(hit.get("text", "")).strip(), flags=re.MULTILINE)
     return f"{' '.join(text.split()).lstrip('> -')} ({hit.get('citation')}{', not reviewed yet' * bool(hit.get('unreviewed'))})"
-
-
-def _summary(asked: str) -> str:
-    said = _PATTERN["said"].findall(asked.partition("<conversation>")[2])
-    if not said:
-        return "Facts\n- nothing was said"
-    return "\n".join([f"Open\n- {said[-1][:300]}", "Facts", *(f"- {line[:300]}" for line in said[-20:])])

@@ -54,7 +54,14 @@ class Telegram:
     async def listen(self, after: int, *, wait: float) -> Sequence[Heard]:
         asked = {"timeout": int(wait), "limit": 100, "allowed_updates": KINDS}
         found = await self._call("getUpdates", seconds=wait + 15, **asked, **({"offset": after + 1} if after else {}))
-        return [self._heard(each) for each in found if isinstance(each, dict) and type(each.get("update_id")) is int]
+        heard = list[Heard]()
+        for each in found:
+            if isinstance(each, dict) and type(number := each.get("update_id")) is int:
+                try:
+                    heard.append(self._understood(number, each))
+                except (KeyError, TypeError, ValueError, AttributeError):  # what newer servers may send
+                    heard.append(Heard(number=number, kind="nothing", venue=Venue("")))
+        return heard
 
     def fits(self, text: str) -> bool:
         return _units(text) <= MOST
@@ -117,12 +124,6 @@ class Telegram:
             raise ChannelDown(f"Telegram cannot be reached, or not be understood ({type(error).__name__})") from None
         return said if isinstance(said, dict) else {}
 
-    def _heard(self, update: Mapping[str, Any]) -> Heard:
-        try:
-            return self._understood(update["update_id"], update)
-        except (KeyError, TypeError, ValueError, AttributeError):  # what newer servers may send
-            return Heard(number=update["update_id"], kind="nothing", venue=Venue(""))
-
     def _understood(self, number: int, update: Mapping[str, Any]) -> Heard:
         if (pressed := update.get("callback_query")) and isinstance(pressed.get("message"), dict):
             under, who = pressed["message"], pressed["from"]
@@ -163,8 +164,10 @@ class Telegram:
     def _meant(self, message: Mapping[str, Any], text: str, venue: Venue) -> tuple[str, bool]:
         """The command that is for us, if it is one; and whether we are meant."""
         ours, meant, command = f"@{self._called}".casefold(), venue.is_direct, ""
+        units = text.encode("utf-16-le", "surrogatepass")  # by which Telegram counts
         for each in message.get("entities") or message.get("caption_entities") or ():
-            said = _part(text, each).casefold()
+            start, length = int(each.get("offset", 0)), int(each.get("length", 0))
+            said = units[2 * start : 2 * (start + length)].decode("utf-16-le", "replace").casefold()
             match each.get("type"):
                 case "mention":
                     meant |= said == ours
@@ -214,11 +217,6 @@ def _venue(message: Mapping[str, Any], sender: Mapping[str, Any]) -> Venue:
 
 def _units(text: str) -> int:
     return len(text) + sum(each > "\uffff" for each in text)
-
-
-def _part(text: str, entity: Mapping[str, Any]) -> str:
-    start, length = int(entity.get("offset", 0)), int(entity.get("length", 0))
-    return text.encode("utf-16-le", "surrogatepass")[2 * start : 2 * (start + length)].decode("utf-16-le", "replace")
 
 
 def _marked(message: Mapping[str, Any], text: str) -> str:
