@@ -13,6 +13,7 @@ import json
 import threading
 from collections import deque
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -86,10 +87,8 @@ class Feed:
         with self._mutex:
             waiting = tuple(self.waiting)
         for loop, woken in waiting:
-            try:
+            with suppress(RuntimeError):  # the loop has ended, and so has the listener
                 loop.call_soon_threadsafe(woken.set)
-            except RuntimeError:
-                pass  # the loop has ended, and so has the listener
 
     def since(self, after: int) -> list[Event]:
         """What was told after a number, words that follow one another as one; `resync` where not all of it is kept."""

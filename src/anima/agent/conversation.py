@@ -13,10 +13,12 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import pydantic_ai as ai
 from pydantic_ai.direct import model_request
+from pydantic_ai.models import Model as ChatModel
+from pydantic_ai.toolsets import AbstractToolset
 
 from anima.agent import WORDS, OutsideTool, framed, lodging
 from anima.agent.desk import Delegates, Desk, Purse
@@ -25,14 +27,9 @@ from anima.agent.lodging import Lodging
 from anima.agent.schedule import news_for
 from anima.errors import HomeError
 from anima.home import Home
+from anima.sessions.hand import OpenCall
 from anima.sessions.replay import Turn, clean
-
-if TYPE_CHECKING:
-    from pydantic_ai.models import Model as ChatModel
-    from pydantic_ai.toolsets import AbstractToolset
-
-    from anima.sessions.hand import OpenCall
-    from anima.sessions.session import Session
+from anima.sessions.session import Session
 
 ai.BANNER_ENABLED = False
 
@@ -355,8 +352,6 @@ def summary_wanted(turns: Sequence[Turn], *, told: str, room: int) -> str:
         lines.append(line)
     return framed("conversation", "\n".join([*([told[-SUMMARY * 2 :]] if told else []), *reversed(lines)]))
 
-
-# -- what goes wrong ---------------------------------------------------------------------------------------------------
 
 _OVERFLOW = re.compile(
     r"exceed_context_size|context[_ ](?:length|size|window)|prompt is too long|maximum context|num_ctx|too many tokens",

@@ -14,24 +14,20 @@ import asyncio
 import json
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pydantic_ai as ai
-from pydantic_ai.capabilities import AbstractCapability
+from pydantic_ai.capabilities import AbstractCapability, WrapRunHandler
+from pydantic_ai.messages import AgentStreamEvent
+from pydantic_ai.models import ModelRequestContext
+from pydantic_ai.run import AgentRunResult
 
 from anima.agent import STOPPED, OutsideTool
 from anima.errors import HomeError
 from anima.model import Origin, Scope
 from anima.sessions.replay import Turn
-
-if TYPE_CHECKING:
-    from pydantic_ai.capabilities import WrapRunHandler
-    from pydantic_ai.messages import AgentStreamEvent
-    from pydantic_ai.models import ModelRequestContext
-    from pydantic_ai.run import AgentRunResult
-
-    from anima.sessions.session import Session
-    from anima.sessions.tools import Tool
+from anima.sessions.session import Session
+from anima.sessions.tools import Tool
 
 BEGUN = "(The conversation begins.)"  # before an agent that spoke first
 TAKEN_IN = type("Mark", (str,), {})("on record")  # by identity, so that no result brings it: the session took it in
@@ -76,9 +72,6 @@ def _add(made: list[ai.ModelMessage], kind: type[ai.ModelRequest] | type[ai.Mode
         made.append(kind(parts=[part]))
 
 
-# -- how much it is --------------------------------------------------------------------------------------------------------
-
-
 def tokens_of(*texts: str) -> int:
     return sum(map(len, texts)) // _A_TOKEN
 
@@ -110,9 +103,6 @@ def thinned(turns: Sequence[Turn], room: int) -> tuple[Turn, ...]:
             break
         rest.insert(0, turn)
     return (*head, *rest)
-
-
-# -- lodging ------------------------------------------------------------------------------------------------------------
 
 
 SILENCE = 120.0  # seconds without a word after which a server is given up

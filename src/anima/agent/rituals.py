@@ -12,9 +12,10 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import pydantic_ai as ai
+from pydantic_ai.models import Model as ChatModel
 
 from anima.agent import framed, schedule
 from anima.agent.conversation import Conversation, ModelDown
@@ -23,13 +24,9 @@ from anima.agent.lodging import TAKEN_IN, tokens_of
 from anima.agent.models import Models
 from anima.agent.schedule import ROUTINES, Ritual, Schedule
 from anima.errors import HomeBusy, HomeError, NotFound
+from anima.home import Home
 from anima.model import DocPath, Scope
-
-if TYPE_CHECKING:
-    from pydantic_ai.models import Model as ChatModel
-
-    from anima.home import Home
-    from anima.sessions.session import Session
+from anima.sessions.session import Session
 
 TALKING = timedelta(minutes=10)  # since the owner said something: a heartbeat waits
 MOST_TOLD = 4_000  # characters of one notice

@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import lru_cache
 from hashlib import blake2b
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from anima.agent import framed
 from anima.config import RitualsConfig
@@ -23,13 +23,11 @@ from anima.dream import due, following
 from anima.errors import BadConfig, BadText, HomeError, refuse_newer
 from anima.model import DocPath, Scope
 from anima.prompt.identity import parse_at, parse_duration
+from anima.sessions.session import Session
+from anima.sessions.transcripts import Transcripts
+from anima.store import Store
 from anima.text import bullet_text
 from anima.text.markdown import comment_after, front_matter, front_matter_end, heading_of, without_code
-
-if TYPE_CHECKING:
-    from anima.sessions.session import Session
-    from anima.sessions.transcripts import Transcripts
-    from anima.store import Store
 
 FORMAT = 1
 STATE = "schedule"  # its name among the small things a home keeps
@@ -150,9 +148,6 @@ def state_of(store: Store) -> Schedule:
     return Schedule.read(store.state.get(STATE))
 
 
-# -- the pages ---------------------------------------------------------------------------------------------------------
-
-
 def is_empty(text: str) -> bool:
     """Whether a page asks for nothing: headings, comments, empty boxes and fenced examples."""
     inside = False
@@ -227,9 +222,6 @@ def _times(said: str, where: str) -> dict[str, Any]:
     return {"at": said}
 
 
-# -- what is due -------------------------------------------------------------------------------------------------------
-
-
 def is_awake(now: datetime, asked: RitualsConfig) -> bool:
     """Whether anything may run at this hour: in the active hours, and not in the quiet ones; both may pass midnight."""
     return (not asked.active or _within(now, asked.active)) and not (asked.quiet and _within(now, asked.quiet))
@@ -283,9 +275,6 @@ def runs_a_day(ritual: Ritual, now: datetime, zone: str) -> int:
 def digests(names: Iterable[str]) -> tuple[str, ...]:
     """Names as a state keeps them, which is to hold no text."""
     return tuple(blake2b(name.encode(), digest_size=8).hexdigest() for name in list(names)[:MOST_SEEN])
-
-
-# -- what was delivered ------------------------------------------------------------------------------------------------
 
 
 def news_for(session: Session) -> str:

@@ -143,8 +143,6 @@ def _size(text: str) -> int:
     return len(json.dumps(text, ensure_ascii=False).encode("utf-8", "replace")) - 2
 
 
-# -- the records of hosts' conversations ---------------------------------------------------------------------------------------
-
 # What agents' shells have in their environment, and whose it is. A hook of these hosts is started by a shell of the host's.
 _MARKS = {"CLAUDECODE": "claude-code", "CODEX_THREAD_ID": "codex", "GEMINI_CLI": "gemini", "CURSOR_AGENT": "cursor"}
 _SHELLED = ("gemini", "cursor")

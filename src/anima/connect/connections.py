@@ -18,17 +18,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from anima.connect import Spool, write_private
 from anima.connect.hosts import HOSTS, Host, Wiring
 from anima.connect.texts import HostEdit
 from anima.errors import BadArguments, BadInput, Refused
+from anima.home import Home
 from anima.layout.trust import folder as user_folder
 from anima.model import Remark
-
-if TYPE_CHECKING:
-    from anima.home import Home
 
 
 def host_of(name: str) -> Host:
@@ -136,9 +134,6 @@ def connecting_of(home: Home, host: Host) -> Connection:
     store = home.site.store
     index = store.scratch("index.sqlite")
     return Connection(wiring_of(home), host, identity=store.identity, index=index, now=home.clock())
-
-
-# -- a change of a host's files ----------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

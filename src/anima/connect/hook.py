@@ -96,9 +96,6 @@ def settle_apart(home: str, config: str) -> None:
     os.posix_spawn(sys.executable, command, os.environ, file_actions=null, setsid=True)
 
 
-# -- recall ----------------------------------------------------------------------------------------------------------------
-
-
 LINES, CHARS = 3, 300
 _SHARE = 0.4  # of the weight of the words that were asked for
 _MOST_WORDS = 24
@@ -160,14 +157,13 @@ def _best(found: list[_Found], units: int, words: list[str]) -> list[_Found]:
     absent = math.log(1 + units) / 2  # a word that stands nowhere speaks against all of them, but less
     whole = sum(weight[word] or absent for word in words)
 
-    def share(each: _Found) -> float:
-        return sum(weight[word] for word in each.counts) / whole if whole else 0.0
+    def order(each: _Found) -> tuple[float, str, int]:
+        score = sum(weight[word] * count / (count + 2) for word, count in each.counts.items())
+        return -score, each.path, each.start
 
-    def score(each: _Found) -> float:
-        return sum(weight[word] * count / (count + 2) for word, count in each.counts.items())
-
-    enough = [each for each in found if share(each) >= _SHARE and (len(each.counts) > 1 or len(words) <= 2)]
-    return sorted(enough, key=lambda each: (-score(each), each.path, each.start))[: 4 * LINES]
+    shares = ((each, sum(weight[word] for word in each.counts) / whole if whole else 0.0) for each in found)
+    enough = [each for each, share in shares if share >= _SHARE and (len(each.counts) > 1 or len(words) <= 2)]
+    return sorted(enough, key=order)[: 4 * LINES]
 
 
 def _shown(db: Connection, home: str, each: _Found) -> tuple[str, int, str] | None:

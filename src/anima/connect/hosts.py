@@ -173,9 +173,6 @@ def skill(name: str) -> str:
     return (_HERE / "skills" / name / "SKILL.md").read_text(encoding="utf-8")
 
 
-# -- what is put into a host's JSON -----------------------------------------------------------------------------------------
-
-
 def _member(path: Path, *keys: str, value: object) -> HostEdit:
     """One member. A member of that name that is not ours is refused, never replaced."""
 

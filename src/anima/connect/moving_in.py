@@ -155,7 +155,12 @@ def _take(taken: dict[str, Any], left: list[tuple[str, str]], each: Value, where
         value = bare
         left.append((path, "its name and password, or key, stay out: keys stand in the environment, in no file"))
     if where in _TOLD:
-        files = [one for one in (value if isinstance(value, list) else [value]) if _may_tell(left, path, one)]
+        files = list[Any]()
+        for one in value if isinstance(value, list) else [value]:
+            try:
+                files += [one] if told(one) else []
+            except (ValueError, BadPath) as error:
+                left.append((path, str(error)))
         if not files:
             return
         value = [*taken.pop(where, ()), *files] if where in _LISTS else files[0]
@@ -167,27 +172,20 @@ def _take(taken: dict[str, Any], left: list[tuple[str, str]], each: Value, where
         taken[where] = value
 
 
-def _may_tell(left: list[tuple[str, str]], path: str, file: object) -> bool:
-    try:
-        return bool(told(file))
-    except (ValueError, BadPath) as error:
-        left.append((path, str(error)))
-        return False
-
-
-# -- into anima.toml -----------------------------------------------------------------------------------------------------
-
-
 def with_settings(text: str, found: Settings) -> tuple[str, list[tuple[str, str]]]:
     """The text of anima.toml with what was found, and what it says already. Raises BadConfig where that does not load."""
-    there = tomllib.loads(text)
+    there: Any = tomllib.loads(text)
     elements, already = dict[str, dict[str, Any]](), list[tuple[str, str]]()
     for key, value in found.taken.items():
         table, _, name = key.rpartition(".")
         if "[" in table:
             elements.setdefault(table, {})[name] = value
-        elif _said(there, key) is not None:
-            already.append((key, f"anima.toml says {drawn(_said(there, key))} already"))
+            continue
+        says = there
+        for part in key.split("."):
+            says = says.get(part) if isinstance(says, dict) else None
+        if says is not None:
+            already.append((key, f"anima.toml says {drawn(says)} already"))
         else:
             text = edited(text, key, value)
     for place, values in elements.items():
@@ -199,9 +197,3 @@ def with_settings(text: str, found: Settings) -> tuple[str, list[tuple[str, str]
         text = "\n".join([text.rstrip("\n"), "", f"[[{table}]]", *lines, ""]).lstrip("\n")
     load(text, env={}, trusted=True)
     return text, already
-
-
-def _said(there: Any, key: str) -> object:
-    for part in key.split("."):
-        there = there.get(part) if isinstance(there, dict) else None
-    return there

@@ -107,9 +107,6 @@ def _value(text: str, at: int, depth: int) -> JsonNode:
     return node
 
 
-# -- putting in and taking out ---------------------------------------------------------------------------------------------
-
-
 def put(text: str, path: Sequence[str], value: object) -> str:
     """The text with a member put in, or another value in its place; objects on the way are made where they are missing."""
     node = parse(text)
@@ -208,8 +205,6 @@ def _step(text: str) -> str:
     found = re.search(r"\{[ \t]*\r?\n([ \t]+)\S", text)
     return found[1] if found else "  "
 
-
-# -- TOML and YAML -----------------------------------------------------------------------------------------------------
 
 BEGIN, END = "# anima: begin (anima connect takes this out again)", "# anima: end"
 _BLOCK = re.compile(rf"(?:(?<=\n)\n)?^{re.escape(BEGIN)}$[\s\S]*?^{re.escape(END)}$\n?", re.MULTILINE)

@@ -88,7 +88,10 @@ class LodgedMemory(BetaBuiltinFunctionTool):
         lines = _lines(self._text(path, _ABSENT.format(command["path"])))
         if len(lines) > MAX_LINES:
             raise ToolError(f"File {command['path']} exceeds maximum line limit of {MAX_LINES:,} lines.")
-        first, last = _range(command.get("view_range"), len(lines))
+        first, last = 1, len(lines)
+        asked = command.get("view_range")
+        if isinstance(asked, Sequence) and len(asked) == 2 and all(type(each) is int for each in asked):
+            first, last = max(1, asked[0]), last if asked[1] == -1 else asked[1]
         shown = _numbered(lines[first - 1 : last], first)
         return f"Here's the content of {command['path']} with line numbers:\n{shown}"
 
@@ -96,7 +99,7 @@ class LodgedMemory(BetaBuiltinFunctionTool):
         path, text = self._path(command["path"]), command["file_text"]
         if self._is_there(path):
             raise ToolError(f"Error: File {command['path']} already exists")
-        self._write(path, {"content": text, "append": False})
+        self._write(path, content=text, append=False)
         return f"File created successfully at: {command['path']}"
 
     def _str_replace(self, command: Mapping[str, Any]) -> str:
@@ -111,7 +114,7 @@ class LodgedMemory(BetaBuiltinFunctionTool):
                 f"No replacement was performed. Multiple occurrences of old_str `{old}` in lines: {lines}. "
                 "Please ensure it is unique"
             )
-        self._write(path, {"old_string": old, "new_string": new})
+        self._write(path, old_string=old, new_string=new)
         first = text.count("\n", 0, text.index(old)) + 1
         low, high = max(1, first - 2), first + new.count("\n") + 2
         return f"The memory file has been edited.\n{_numbered(_lines(self.session.read(path))[low - 1 : high], low)}"
@@ -126,10 +129,9 @@ class LodgedMemory(BetaBuiltinFunctionTool):
                 f"It should be within the range of lines of the file: [0, {len(lines)}]"
             )
         if at == len(lines):  # what only adds is noted where it may not be written
-            self._write(path, {"content": added, "append": True})
+            self._write(path, content=added, append=True)
         else:
-            whole = "".join((*lines[:at], added, *lines[at:]))
-            self._write(path, {"old_string": text, "new_string": whole})
+            self._write(path, old_string=text, new_string="".join((*lines[:at], added, *lines[at:])))
         return f"The file {command['path']} has been edited."
 
     def _delete(self, command: Mapping[str, Any]) -> str:
@@ -157,20 +159,18 @@ class LodgedMemory(BetaBuiltinFunctionTool):
             raise ToolError(f"Error: Path must start with {ROOT}, got: {named}")
         return named.removeprefix(ROOT).strip("/")
 
-    def _paths(self) -> list[str]:
-        return [seen.path for seen in self.session.documents()]
-
     def _beneath(self, path: str, named: str) -> list[str]:
         """The document that a path names, or those of the folder. Raises ToolError where there is none."""
-        if inside := [each for each in self._paths() if each == path or each.startswith(f"{path}/")]:
+        paths = [seen.path for seen in self.session.documents()]
+        if inside := [each for each in paths if each == path or each.startswith(f"{path}/")]:
             return inside
         raise ToolError(f"Error: The path {named} does not exist")
 
     def _is_there(self, path: str) -> bool:
-        return path.casefold() in {each.casefold() for each in self._paths()}
+        return path.casefold() in {seen.path.casefold() for seen in self.session.documents()}
 
     def _is_folder(self, path: str) -> bool:
-        return not path or any(each.startswith(f"{path}/") for each in self._paths())
+        return not path or any(seen.path.startswith(f"{path}/") for seen in self.session.documents())
 
     def _text(self, path: str, absent: str) -> str:
         try:
@@ -191,7 +191,7 @@ class LodgedMemory(BetaBuiltinFunctionTool):
         rows = (f"{_size(size)}\t{top}/{inside}".rstrip("/") for inside, size in sorted(sizes.items()))
         return "\n".join([_LISTED.format(named), *rows])
 
-    def _write(self, path: str, given: Mapping[str, Any]) -> None:
+    def _write(self, path: str, **given: Any) -> None:
         self._done(self.session.call("memory_write", {"target": path, **given}))
 
     def _done(self, answer: Mapping[str, Any]) -> None:
@@ -203,12 +203,6 @@ class LodgedMemory(BetaBuiltinFunctionTool):
 
 def _lines(text: str) -> list[str]:
     return [line.removesuffix("\n") for line in lines_of(text)]
-
-
-def _range(asked: object, lines: int) -> tuple[int, int]:
-    if not isinstance(asked, Sequence) or len(asked) != 2 or not all(type(each) is int for each in asked):
-        return 1, lines
-    return max(1, asked[0]), lines if asked[1] == -1 else asked[1]
 
 
 def _numbered(lines: Sequence[str], first: int) -> str:

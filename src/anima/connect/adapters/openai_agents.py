@@ -92,9 +92,10 @@ class LodgedSession(RunHooks[Any]):
                 self.session.taint(Origin.HOST)
             self._lodger.model(text)
         elif kind == "message" and role == "user":
-            if _has_more(item.get("content")):
+            content = item.get("content")
+            if isinstance(content, list) and any(part.get("type") not in _TEXTS for part in content):
                 self._lodger.attached()
-            self._lodger.owner(_text(item.get("content")))
+            self._lodger.owner(_text(content))
         elif kind == "message":
             self._lodger.other(str(role), _text(item.get("content")))
         elif kind not in _OWN_WORK:
@@ -132,7 +133,3 @@ def _text(content: object) -> str:
     if not isinstance(content, list):
         return str(content or "")
     return "\n".join(str(part["text"]) for part in content if isinstance(part, Mapping) and part.get("text"))
-
-
-def _has_more(content: object) -> bool:
-    return isinstance(content, list) and any(part.get("type") not in _TEXTS for part in content)

@@ -22,23 +22,18 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime, timedelta
 from functools import partial
 from itertools import count
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
-from anima import ForReview, Home, HomeError, Proposal, Receipt, Scope, Severity
-from anima.agent import need_chat
-from anima.agent.chats import waiting
+from anima import ForReview, Home, HomeError, Proposal, Receipt, Scope, Severity, Turn
+from anima.agent import Event, need_chat
+from anima.agent.chats import Chat, Chats, waiting
 from anima.agent.schedule import delivered, is_told, said_in
 from anima.connect import read_json, write_json
 from anima.connect.channels import Button, Channel, ChannelDown, Heard, Venue
 from anima.connect.channels.telegram import Telegram
 from anima.errors import BadArguments, Damaged, HomeBusy, NoSuchProposal, NoSuchSession, Refused, printable
 from anima.layout import Listener, folder_of, how_to_own
-
-if TYPE_CHECKING:
-    from anima import Turn
-    from anima.agent import Event
-    from anima.agent.chats import Chat, Chats
-
+from anima.text import read_table
 
 KINDS = ("telegram",)
 LOOK = 2.0  # seconds between two looks whether it is still wanted
@@ -95,12 +90,7 @@ def attend(home: Home, chats: Chats, kind: str, stop: threading.Event) -> None:
 
 
 YES, NO = "k", "d"
-ELSEWHERE = "Decide it at a terminal (anima review) or on the page."
-_WHY = {
-    "identity": "It says who the agent is and whom it serves.",
-    "danger": "The scan warns of it.",
-    "forget": "It forgets something.",
-}
+_SAY = read_table("connect", "channel")
 
 
 class Card(NamedTuple):
@@ -130,7 +120,7 @@ def card_of(home: Home, waiting: Proposal | ForReview, fits: Callable[[str], boo
     if not fits(text):
         text, alone = f"{text.partition(chr(10))[0]}\n\nIt is too long to be shown here.", alone or "long"
     if alone:
-        return Card(mark, f"{text}\n\n{_WHY.get(alone, '')} {ELSEWHERE}", ())
+        return Card(mark, f"{text}\n\n{_SAY['why'].get(alone, '')} {_SAY['elsewhere']}", ())
     yes = Button("Yes, call it" if is_call else "Keep", f"{YES} {id} {mark[:16]}")
     return Card(mark, text, (yes, Button("No" if is_call else "Drop", f"{NO} {id} {mark[:16]}")))
 
@@ -144,7 +134,7 @@ def decided(home: Home, data: str, fits: Callable[[str], bool]) -> tuple[str, st
     if (waits := asked or noted) is None:
         raise NoSuchProposal("this was decided already, or waits no longer")
     if data not in (button.data for button in card_of(home, waits, fits).buttons):
-        raise Refused(f"{id} is not what it was, or is not decided here. {ELSEWHERE}", rule="card")
+        raise Refused(f"{id} is not what it was, or is not decided here. {_SAY['elsewhere']}", rule="card")
     receipts: Sequence[Receipt] = ()
     if asked is None:
         receipts = home.inbox.keep(id, approver="channel") if verb == YES else home.inbox.drop(id)
@@ -165,9 +155,7 @@ MOST_VENUES, MOST_CARDS, SHOWN = 500, 50, 10
 LOOKED = 400  # entries, the newest, among which a message is looked for
 FORGETS = timedelta(days=6)  # after a week without news Telegram begins its numbers anew, anywhere
 A_TOKEN = 4  # characters, about
-SORRY = "I cannot answer that just now."
 _SIGNS = dict.fromkeys(map(ord, "[]()<>:`"), " ")
-HELP = "/new begins another conversation, /stop stops an answer, /review shows what waits for you."
 
 
 @dataclass(slots=True)
@@ -302,7 +290,7 @@ class Presence:
         except HomeError as error:
             log.warning("%s: %s", self.channel.name, error)
             said = f"{error} ({error.hint})" if error.hint else str(error)
-            await self._told(heard.venue, said if self._listener(heard).sees_all else SORRY)
+            await self._told(heard.venue, said if self._listener(heard).sees_all else _SAY["sorry"])
         except Exception:
             log.exception("an error of ours on a channel")
         if not is_owed:
@@ -413,8 +401,8 @@ class Presence:
         if not heard.venue.is_direct:
             return f"I am {name}. Call me by my name here, or answer to what I say."
         if listener.sees_all:
-            return f"I am {name}, and you are my owner: we talk here as we do at your terminal. {HELP}"
-        return f"I am {name}. What you tell me stays between us. {HELP} {self._hint(heard)}".rstrip()
+            return f"I am {name}, and you are my owner: we talk here as we do at your terminal. {_SAY['help']}"
+        return f"I am {name}. What you tell me stays between us. {_SAY['help']} {self._hint(heard)}".rstrip()
 
     def _own(self, heard: Heard, layer: str) -> str:
         """Lines of somebody's own layer that wait, and their keep and drop of them."""
@@ -504,7 +492,7 @@ class Presence:
                 await self._show(known, [*asked, *noted])
             if event.kind == "error":
                 wrong = f"{event.data['text']} ({event.data.get('hint') or 'what you said is kept'})"
-                await self._told(known.venue, wrong if is_owners else SORRY)
+                await self._told(known.venue, wrong if is_owners else _SAY["sorry"])
 
     async def _sent(self, venue: Venue, text: str, to: str = "") -> None:
         try:
