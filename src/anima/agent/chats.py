@@ -341,7 +341,11 @@ class Chats:
                 chat = self._open[session.id] = Chat(self._home, session, gate=self._gate)
                 for tell in self.watchers:
                     tell(chat)
-                for old in self._idle():
+                now, over, gone = self._home.clock(), len(self._open) - MOST_CHATS, list[Chat]()
+                for old in list(self._open.values())[:-1]:  # what nobody spoke in for long, or was longest unused
+                    if not old.is_running and (now - old.seen > IDLE or len(gone) < over):
+                        gone.append(self._open.pop(old.id))
+                for old in gone:
                     await old.close()
             self._open.move_to_end(chat.id)
             return chat
@@ -365,14 +369,6 @@ class Chats:
         own = replace(talks.asker(self._home.site.listener(Scope.MAIN)), scopes=frozenset({str(Scope.MAIN)}))
         rows = [row for row in talks.list(own) if row.source_plugin == CHANNEL][:limit]
         return [{**row._asdict(), "running": row.id in running} for row in rows]
-
-    def _idle(self) -> list[Chat]:
-        """Takes off the list what nobody spoke in for long, and the longest unused where there are too many."""
-        now, over, found = self._home.clock(), len(self._open) - MOST_CHATS, list[Chat]()
-        for chat in list(self._open.values())[:-1]:
-            if not chat.is_running and (now - chat.seen > IDLE or len(found) < over):
-                found.append(self._open.pop(chat.id))
-        return found
 
     def hush(self) -> None:
         for chat in tuple(self._open.values()):

@@ -230,10 +230,6 @@ class Spool:
         for kind in ("json", "jsonl", "taken", "lock", "cut"):
             Path(self._file(id, kind)).unlink(missing_ok=True)
 
-    def known(self, id: str) -> bool:
-        """Whether hooks ever reported of a conversation."""
-        return bool(ID.match(id)) and any(os.path.exists(self._file(id, kind)) for kind in ("jsonl", "taken", "json"))
-
     def ids(self) -> dict[str, float]:
         """The conversations there are records of, each with when it was last heard of."""
         found: dict[str, float] = {}
@@ -250,11 +246,10 @@ class Spool:
         os.close(os.open(self._file(id, "cut"), os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600))
 
     def was_cut(self, id: str) -> bool:
-        try:
+        with suppress(OSError):
             os.unlink(self._file(id, "cut"))
-        except OSError:
-            return False
-        return True
+            return True
+        return False
 
     def _file(self, id: str, kind: str) -> str:
         if not ID.match(id):

@@ -208,20 +208,16 @@ def _claude_code(line: Mapping[str, Any], tools: dict[str, str]) -> Iterator[Utt
     if kind not in ("user", "assistant") or any(map(line.get, _ASIDE)):
         return
     content = _dict(line.get("message")).get("content")
-    if kind == "assistant":
-        for block in _blocks(content):
-            if block.get("type") == "tool_use":
-                tools[str(block.get("id"))] = str(block.get("name", ""))
-        if text := _texts(content):
-            yield Utterance("assistant", text, id)
-        return
     for block in _blocks(content):
-        if block.get("type") == "tool_result":
+        if kind == "assistant" and block.get("type") == "tool_use":
+            tools[str(block.get("id"))] = str(block.get("name", ""))
+        elif kind == "user" and block.get("type") == "tool_result":
             name = tools.pop(str(block.get("tool_use_id")), "tool")
             yield Utterance("tool", _texts(block.get("content"))[:TOOL_TEXT], f"{id}-result", name)
-    text = _texts([block for block in _blocks(content) if block.get("type") == "text"])
-    if text and not _HOSTS_OWN.match(text):
-        yield Utterance("user", text, id)
+    if kind == "user":
+        content = [block for block in _blocks(content) if block.get("type") == "text"]
+    if (text := _texts(content)) and (kind == "assistant" or not _HOSTS_OWN.match(text)):
+        yield Utterance(kind, text, id)
 
 
 def _codex(line: Mapping[str, Any], tools: dict[str, str]) -> Iterator[Utterance]:
@@ -327,15 +323,14 @@ def joined(home: Home, host: str, meta: Mapping[str, Any], *, env: Mapping[str, 
 
 def _joined_id(spool: Spool, meta: Mapping[str, Any], env: Mapping[str, str]) -> str:
     """By what the host says; else the one last heard of from the process that started us; else as told at the start."""
-    if said := next((value for name in _SAYS if isinstance(value := meta.get(name), str)), ""):
-        return said if spool.known(said) else ""
     above, ids = ancestors()[:1], spool.ids()
+    if said := next((value for name in _SAYS if isinstance(value := meta.get(name), str)), ""):
+        return said if said in ids else ""
     for id in sorted(ids, key=lambda id: -ids[id])[:_LATEST] if above else ():
         waiting = spool.waiting(id)
         if above[0] in (waiting[-1] if waiting else spool.state(id)).get("above", []):
             return id
-    told = env.get(_TOLD, "")
-    return told if spool.known(told) else ""
+    return told if (told := env.get(_TOLD, "")) in ids else ""
 
 
 # -- what a model is told ---------------------------------------------------------------------------------------------------

@@ -467,9 +467,8 @@ class Presence:
 
     async def _ended(self, chat: Chat, event: Event, heard: Heard | None) -> None:
         """A turn is over: its answer goes out, then what it left for the owner to decide."""
-        known = next((each for each in self.state.venues.values() if each.session == chat.id), None)
         try:
-            if known is not None:
+            if known := next((each for each in self.state.venues.values() if each.session == chat.id), None):
                 await self._answered(known, chat, event, heard)
         except ChannelDown as error:
             log.warning("%s: %s", self.channel.name, error)
