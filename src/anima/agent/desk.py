@@ -1,10 +1,9 @@
 """The desk of a conversation: whom it sets to work (sub-agents, its owner's other agents), and the tools of the owner's MCP servers.
 
 Promise: a sub-agent sees what the scope SUBAGENT sees, a peer answers from its own home, reading only; neither is told anything of
-its caller's but the words handed over, and what they say is text from outside. Their tokens are their caller's; they go three deep
-and never in a circle; whoever is stopped stops those it set to work. What is not on the owner's list of reading tools is carried
-out after the owner's yes and at no other time, once, in whichever process; where nobody is there to decide, the answer is no, and
-somebody is told. A call never raises: what goes wrong is a sentence. Not here: connections (servers), the yes itself (memory).
+its caller's but the words handed over, and what they say is text from outside. Their tokens are their caller's; they go three deep,
+never in a circle, and end with whoever set them to work. What is not on the owner's list of reading tools is carried out after the
+owner's yes and at no other time, once; where nobody can decide, the answer is no. A call never raises: what goes wrong is a sentence.
 """
 
 from __future__ import annotations
@@ -301,9 +300,6 @@ class Delegates:
             await asyncio.to_thread(home.close)
 
 
-# -- tools from outside -----------------------------------------------------------------------------------------------
-
-
 class OutsideTools:
     """The servers of one conversation. `told` hears of what does not work. Close it."""
 
@@ -398,9 +394,6 @@ def said(result: CallToolResult) -> str:
 
 def cut(text: str, most: int = MOST_SAID) -> str:
     return text if len(text) <= most else f"{text[:most]} … ({len(text):,} characters)"
-
-
-# -- the desk of a conversation -----------------------------------------------------------------------------------------
 
 
 ALONE = frozenset({Scope.CRON, Scope.HEARTBEAT, Scope.SUBAGENT})  # where nobody looks on

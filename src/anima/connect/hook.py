@@ -1,10 +1,9 @@
-"""`anima hook HOST EVENT`: what a host's hook runs. It reads the host's JSON, keeps the report, and answers the host; to what the
-owner just typed with at most three lines of memory, by words alone, read from the index as it stands.
+"""`anima hook HOST EVENT`: what a host's hook runs. It keeps the report and answers the host; to what the owner just typed with at
+most three lines of memory, by words alone, read from the index as it stands.
 
-Promise: exit 0 whatever is wrong, and then an empty answer; never more than 9,000 bytes; nothing heavy is imported for a report
-that only is kept. Neither the environment nor a project's files say another home than the owner named. What takes long is left to a
-process of its own. What is recalled is what the owner alone may find and nobody must review, from documents that are on the disk as
-the index knows them. Not here: what reports come to, and what a model is told at the start (settle); a search's ranking (search).
+Promise: exit 0 whatever is wrong, and then an empty answer; never more than 9,000 bytes; nothing heavy is imported for a report that
+only is kept. Neither the environment nor a project's files say another home than the owner named. What is recalled is what the owner
+alone may find and nobody must review, of documents as they are on the disk. Not here: what reports come to, and waking (settle).
 """
 
 from __future__ import annotations

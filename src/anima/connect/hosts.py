@@ -1,10 +1,9 @@
-"""Hosts: the programs that people's agents run in. What every host is told: which program to start, for which home, under which
-configuration; and of each, which files are changed, where it writes conversations down, and what the person does next.
+"""Hosts: the programs that people's agents run in: what each is told (which program to start, for which home, under which
+configuration), which of its files are changed, where it writes conversations down, and what the person does next.
 
-Promise: pure. Words are the same at every connecting, since some hosts trust a hook by its very words; home and configuration
-stand in them, so that no environment of a project's says others. A member of our name that is not for this home is refused, never
-replaced. That a hook is trusted is never written. Not here: connecting (connections), the rows of hosts (tables/hosts.toml) and
-the files they are given (tables/bundle.toml).
+Promise: pure. Words are the same at every connecting, since some hosts trust a hook by its very words. A member of our name that is
+not for this home is refused, never replaced. That a hook is trusted is never written. Not here: connecting (connections), the rows
+of hosts (tables/hosts.toml) and the files they are given (tables/bundle.toml).
 """
 
 from __future__ import annotations

@@ -1,11 +1,10 @@
-"""Settling: what hooks reported and hosts wrote down becomes a session of ours, the same for the MCP server that the host started
-beside its hooks; and waking: what a model is told when a conversation begins in a host, or goes on after a cut.
+"""Settling: what hooks reported and hosts wrote down becomes a session of ours, the same for the host's MCP server; and waking: what a
+model is told when a conversation begins in a host, or goes on after a cut.
 
 Promise: a host's conversation is one session, by the host's own id, and always carries `host`. Words count as the owner's only where
-two say so: the hook, before the model saw them, and the host's transcript; what a transcript or a report says alone is kept as a
-tool's. What is worth keeping is written down before a cut and at the end; doing it again, also after a crash, writes nothing twice.
-Where no hook ever reported, that is written down, for the owner to be told. A home that nobody vouched for is told to nobody. Of a
-transcript, what cannot be read is passed over, and what hooks, hosts and our own tools told the model does not come back.
+two say so: the hook, before the model saw them, and the host's transcript; what one says alone is kept as a tool's. What is worth
+keeping is written down before a cut and at the end; doing it again, also after a crash, writes nothing twice. A home that nobody
+vouched for is told to nobody. What hooks, hosts and our own tools told the model does not come back from a transcript.
 Not here: reading reports (connect), which event asks (hook), the protocol (mcp).
 """
 
@@ -155,9 +154,6 @@ def _do(report: Mapping[str, Any], host: str, session: Session) -> None:
             session.after_compaction(summary=str(report.get("text", "")) or None)
 
 
-# -- hosts' own transcripts ------------------------------------------------------------------------------------------------
-
-
 MOST_READ = 64 << 20  # bytes that are read at a time
 TOOL_TEXT = 2_000  # characters of a tool's answer that are kept
 _HOSTS_OWN = re.compile(r"\s*<(?:command-|local-command|task-notification|system-reminder|bash-)")  # no person says it
@@ -300,9 +296,6 @@ def lines_from(path: str, offset: int, *, within: str, id: str) -> tuple[bytes, 
     return whole, offset + len(whole)
 
 
-# -- the same session for an MCP server ---------------------------------------------------------------------------------
-
-
 _SAYS = ("sessionId", "threadId", "conversationId")  # Codex says it with each call
 _LATEST = 40  # conversations that are looked at
 _TOLD = "CLAUDE_CODE_SESSION_ID"  # at the start
@@ -331,9 +324,6 @@ def _joined_id(spool: Spool, meta: Mapping[str, Any], env: Mapping[str, str]) ->
         if above[0] in (waiting[-1] if waiting else spool.state(id)).get("above", []):
             return id
     return told if (told := env.get(_TOLD, "")) in ids else ""
-
-
-# -- what a model is told ---------------------------------------------------------------------------------------------------
 
 
 FILES = (6_000, 3_000, 2_000, 1_400, 900, 500)  # characters of one file, tried in turn

@@ -1,11 +1,10 @@
-"""A home's presence on a channel: its account there, who is who, whose conversation it is, what goes back, and cards: what waits for
-somebody, as a message with two buttons.
+"""A home's presence on a channel: its account there, who is who, whose conversation it is, what goes back, and cards that ask.
 
-Promise: an account stands in the user's own configuration; a channel is attended by one process at a time, until it is switched off.
-Alone with the owner it is the owner's own conversation; alone with anybody else it is theirs, with a layer which they review
-themselves; in a group the agent answers when it is meant. Cards and notices go to the owner alone. A message is answered once, after
-a kill too: what came in is done when its answer is out. A yes is bound to what the card showed, and the card showed all of it: what
-it cannot show, or no press may decide, has no buttons. State holds numbers and names, no text. Not here: turns (agent.chats).
+Promise: a channel is attended by one process at a time. Alone with the owner it is the owner's own conversation; alone with anybody
+else it is theirs, with a layer which they review themselves; in a group the agent answers when it is meant. Cards and notices go to
+the owner alone. A message is answered once, after a kill too: what came in is done when its answer is out. A yes is bound to what the
+card showed, and the card showed all of it: what it cannot show, or no press may decide, has no buttons. State holds no text.
+Not here: carrying (channels), turns (agent.chats).
 """
 
 from __future__ import annotations
@@ -275,8 +274,6 @@ class Presence:
                     del self.state.venues[name]
             await asyncio.to_thread(self._store.state.put, self._name, json.dumps(asdict(self.state)).encode())
 
-    # -- what came in ---------------------------------------------------------------------------------------------------
-
     async def _handled(self, heard: Heard) -> None:
         is_owed, is_ours = False, heard.is_meant or heard.kind in ("pressed", "gone", "moved")
         try:
@@ -378,8 +375,6 @@ class Presence:
         if heard.kind == "moved":
             self.state.moved[heard.data] = self._group(heard.venue)
 
-    # -- commands -------------------------------------------------------------------------------------------------------
-
     async def _command(self, heard: Heard, listener: Listener, known: KnownVenue) -> str:
         match heard.command:
             case "new":
@@ -421,8 +416,6 @@ class Presence:
         lines = [f"{each.entry.id}: {each.entry.text.strip()}" for each in noted[:SHOWN]]
         return "\n\n".join([told, *lines]) if lines else "Nothing waits for you."
 
-    # -- cards ----------------------------------------------------------------------------------------------------------
-
     async def _show(self, known: KnownVenue, waits: Sequence[Proposal | ForReview], *, again: bool = False) -> int:
         """Shows what waits and was not shown yet; how many."""
 
@@ -449,8 +442,6 @@ class Presence:
             with suppress(NoSuchSession):  # a group's goes on by itself
                 await self._chats.go_on(session)
         return None
-
-    # -- what goes out --------------------------------------------------------------------------------------------------
 
     def _watch(self, chat: Chat) -> None:
         if chat.session.channel == self.channel.name:
