@@ -15,10 +15,10 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import json
-import operator
 import re
 from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime
+from operator import eq, ge, gt, le, lt, ne
 from typing import Any
 
 from anima import Session, Tool
@@ -35,14 +35,7 @@ _BLOCK = re.compile(r"^```json\n(.*?)^```$", re.M | re.S)
 _PLAIN, _RESERVED = re.compile(r"[a-z0-9_-]"), re.compile(r"(?:con|prn|aux|nul|com[0-9]|lpt[0-9])\Z")
 # Parts of a model's own answer; all others bring something in, as a service's own search does.
 _OWN_WORK = {"text", "thinking", "redacted_thinking", "reasoning", "refusal", "tool_use", "tool_call", "function_call"}
-_BY: dict[str, Callable[[Any, Any], bool]] = {
-    "$eq": operator.eq,
-    "$ne": operator.ne,
-    "$gt": operator.gt,
-    "$gte": operator.ge,
-    "$lt": operator.lt,
-    "$lte": operator.le,
-}
+_BY: dict[str, Callable[[Any, Any], bool]] = {"$eq": eq, "$ne": ne, "$gt": gt, "$gte": ge, "$lt": lt, "$lte": le}
 
 
 class LodgedStore(BaseStore):
