@@ -258,14 +258,20 @@ class Spool:
 
 
 def _lines(path: str) -> list[dict[str, Any]]:
-    found, raw = list[dict[str, Any]](), b""
     with suppress(FileNotFoundError), open(path, "rb") as file:
-        raw = file.read(2 * MOST_WAITING)
+        return list(records(file.read(2 * MOST_WAITING)))
+    return []
+
+
+def records(raw: bytes) -> Iterator[dict[str, Any]]:
+    """The objects that stand in lines of JSON; what is none, or was torn by a crash, is passed over."""
     for line in raw.splitlines():
-        with suppress(ValueError, RecursionError):  # torn by a crash
-            if isinstance(record := json.loads(line), dict):
-                found.append(record)
-    return found
+        try:
+            found = json.loads(line)
+        except (ValueError, RecursionError):
+            continue
+        if isinstance(found, dict):
+            yield found
 
 
 def ancestors() -> list[str]:

@@ -11,7 +11,6 @@ Not here: reading reports (connect), which event asks (hook), the protocol (mcp)
 from __future__ import annotations
 
 import hashlib
-import json
 import os
 import re
 import stat
@@ -24,7 +23,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from anima import Home, HomeError, Origin, Runtime, Scope, Session
-from anima.connect import EVENTS, Report, Spool, ancestors, fitting, parsed
+from anima.connect import EVENTS, Report, Spool, ancestors, fitting, parsed, records
 from anima.text import read_table
 
 KEPT = 400  # prompts of a conversation that are known by their digests
@@ -260,14 +259,8 @@ READERS: Mapping[str, Reader] = {"claude-code": _claude_code, "codex": _codex, "
 
 def said_in(host: str, raw: bytes, tools: dict[str, str]) -> Iterator[Utterance]:
     """What was said in lines of a host's transcript. `tools`, calls whose answers are to come, are brought up to date."""
-    reader = READERS[host]
-    for line in raw.splitlines():
-        try:
-            found = json.loads(line)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(found, dict):
-            yield from (said for said in reader(found, tools) if not (said.role == "tool" and is_own(said.tool)))
+    for line in records(raw):
+        yield from (said for said in READERS[host](line, tools) if not (said.role == "tool" and is_own(said.tool)))
 
 
 def lines_from(path: str, offset: int, *, within: str, id: str) -> tuple[bytes, int]:

@@ -19,7 +19,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from anima import Session, Tool
-from anima.connect import report_of
+from anima.connect import records, report_of
 from anima.connect.adapters import Lodger, needed, parsed
 from anima.connect.settle import is_own, said_in
 from anima.errors import NotFound
@@ -126,8 +126,7 @@ class LodgedClaude(SessionStore):
 
     def _take(self, raw: bytes) -> None:
         """What was said in new lines; what hooks told of is on record already."""
-        lines = (line for each in raw.splitlines() if isinstance(line := parsed(each.decode()), dict))
-        if any(line.get("type") == "attachment" for line in lines):
+        if any(line.get("type") == "attachment" for line in records(raw)):
             self._lodger.attached()
         for said in said_in(NAME, raw, self._asked):
             if said.role == "assistant":
