@@ -20,7 +20,7 @@ from pydantic_ai.direct import model_request
 from pydantic_ai.models import Model as ChatModel
 from pydantic_ai.toolsets import AbstractToolset
 
-from anima.agent import WORDS, OutsideTool, framed, lodging
+from anima.agent import WORDS, framed, lodging
 from anima.agent.desk import Delegates, Desk, Purse
 from anima.agent.desk import Happening as Happening
 from anima.agent.lodging import Lodging
@@ -119,7 +119,7 @@ class Conversation:
             used=self._counted,
             only=only,
             meanwhile=self._said_meanwhile,
-            reach=self._reach,
+            reach=self._desk.reached,
         )
         self._tokens, self._seen = 0, 0  # what the last request had, and how many entries it was made from
         self._is_cut, self._limit = (
@@ -217,14 +217,6 @@ class Conversation:
             output_tokens=usage.output_tokens,
             early=lodging.is_early(result.response),
         )
-
-    async def _reach(self, tool: OutsideTool, given: dict[str, Any], id: str | None) -> dict[str, Any]:
-        """A call of a tool from outside: its answer. One that waits for the owner ends the run."""
-        answer = await self._desk.reached(tool, given, id)
-        if answer is None:
-            raise ai.CallDeferred
-        self._turns.append(lodging.called(tool.name, given, answer))
-        return answer
 
     def _counted(self, tokens: int) -> None:
         self.purse.take(max(tokens, self._estimate()))  # what a server says of it may be nothing

@@ -123,7 +123,7 @@ class Lodging(AbstractCapability[Any]):
     used: Callable[[int], None] = lambda tokens: None
     only: Collection[str] | None = None
     outside: Sequence[OutsideTool] = ()
-    reach: Callable[[OutsideTool, dict[str, Any], str | None], Awaitable[dict[str, Any]]] | None = None
+    reach: Callable[[OutsideTool, dict[str, Any], str | None], Awaitable[dict[str, Any] | None]] | None = None
     # Of what is said: `message_id` and `sender_id`, where a channel has them.
     about: Mapping[str, str] = field(default_factory=dict)
     heard: set[int] = field(default_factory=set, repr=False)  # what the session saw of the conversation, by `marks`
@@ -231,7 +231,10 @@ class Lodging(AbstractCapability[Any]):
     def _outside(self, tool: OutsideTool) -> ai.Tool[Any]:
         async def call(ctx: ai.RunContext[Any], /, **given: Any) -> dict[str, Any]:
             assert self.reach is not None
-            return await self.reach(tool, given, ctx.tool_call_id)
+            if (answer := await self.reach(tool, given, ctx.tool_call_id)) is None:
+                raise ai.CallDeferred  # it waits for the owner, which ends the run
+            self.told(called(tool.name, given, answer))
+            return answer
 
         return ai.Tool.from_schema(call, tool.name, tool.about, tool.schema, takes_ctx=True, sequential=tool.asks)
 

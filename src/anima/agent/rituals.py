@@ -17,7 +17,7 @@ from typing import Any, Literal
 import pydantic_ai as ai
 from pydantic_ai.models import Model as ChatModel
 
-from anima.agent import framed, schedule
+from anima.agent import WORDS, framed, schedule
 from anima.agent.conversation import Conversation, ModelDown
 from anima.agent.desk import Purse
 from anima.agent.lodging import TAKEN_IN, tokens_of
@@ -252,13 +252,7 @@ def _notices(told: list[str]) -> ai.FunctionToolset[Any]:
 
 def _asked_of(ritual: Ritual, session: Session, now: datetime) -> str:
     """What a run begins with: the hour, and the page, where the prompt does not show it already."""
-    told = [f"It is {now:%A, %Y-%m-%d %H:%M}. Nobody is here: nothing you ask is answered."]
-    if ritual.kind == "heartbeat":
-        told.append(f"You are woken to look around. Do what {ritual.path} says, and nothing that is not there.")
-        told.append("A quiet hour is a good one to propose what the last days' logs have that belongs in your memory.")
-    else:
-        told.append(f"Do what the page {ritual.path} says, once.")
-    if ritual.text not in session.prompt.text:
-        told.append(framed("page", ritual.text))
-    told.append("What your owner must know, tell them with notify. When there is nothing to tell, answer HEARTBEAT_OK.")
-    return "\n\n".join(told)
+    words = WORDS["ritual"]
+    does = words["heartbeat" if ritual.kind == "heartbeat" else "other"].format(path=ritual.path)
+    page = [] if ritual.text in session.prompt.text else [framed("page", ritual.text)]
+    return "\n\n".join([words["begins"].format(now=now), does, *page, words["ends"]])

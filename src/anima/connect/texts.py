@@ -275,20 +275,16 @@ def with_lines(text: str, wanted: list[tuple[str, str, object]]) -> str:
         if not isinstance(inside, dict) or inside.get(key, value) != value:
             raise BadInput(f"{top}.{key} is something else already")
         if key not in inside:
-            text = _line_added(text, top, f"{key}: {json.dumps(value, ensure_ascii=False)}{_MARK}")
-            inside[key] = value
+            line, inside[key] = f"{key}: {json.dumps(value, ensure_ascii=False)}{_MARK}\n", value
+            if (found := re.search(rf"^{top}:[ \t]*(?:#.*)?\n(?P<indent>[ \t]*)", text, re.MULTILINE)) is None:
+                gap = "" if not text or text.endswith("\n") else "\n"
+                text = f"{text}{gap}{top}:{_MARK}\n  {line}"
+            else:
+                at = found.start("indent")
+                text = f"{text[:at]}{found['indent'] or '  '}{line}{text[at:]}"
     if _read_yaml(text) != expected:
         raise BadInput("it is written in a way we do not add to; add memory.provider and mcp_servers by hand")
     return text
-
-
-def _line_added(text: str, top: str, line: str) -> str:
-    found = re.search(rf"^{top}:[ \t]*(?:#.*)?\n(?P<indent>[ \t]*)", text, re.MULTILINE)
-    if found is None:
-        gap = "" if not text or text.endswith("\n") else "\n"
-        return f"{text}{gap}{top}:{_MARK}\n  {line}\n"
-    at, indent = found.start("indent"), found["indent"] or "  "
-    return f"{text[:at]}{indent}{line}\n{text[at:]}"
 
 
 def without_lines(text: str) -> str:
