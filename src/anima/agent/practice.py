@@ -97,18 +97,14 @@ def _answer(asked: str, tools: set[str], is_first: bool, is_later: bool) -> str 
     for pattern, tool in _TABLE["sentences"]:
         found = re.fullmatch(pattern, _bare(asked), re.I | re.S)
         if found and tool in tools:
-            return [(tool, _arguments(tool, found[1].strip() if found.groups() else ""))]
+            words = found[1].strip() if found.groups() else ""
+            written = {"target": "memory", "content": words[:1].upper() + words[1:], "reason": "you asked me to"}
+            forgotten = {"text": words, "reason": "you asked me to"}
+            given = {"memory_write": written, "memory_forget": forgotten, "memory_search": {"query": words}}
+            return [(tool, given.get(tool, {}))]
     is_asked = asked.endswith(("?", "？", "؟")) or (is_later and " " in asked)
     is_worth_it = is_asked and not _PATTERN["you"].search(asked)
     return [("memory_search", {"query": _bare(asked)})] if is_worth_it and "memory_search" in tools else ""
-
-
-def _arguments(tool: str, words: str) -> dict[str, Any]:
-    return {
-        "memory_write": {"target": "memory", "content": words[:1].upper() + words[1:], "reason": "you asked me to"},
-        "memory_forget": {"text": words, "reason": "you asked me to"},
-        "memory_search": {"query": words},
-    }.get(tool, {})
 
 
 def _bare(text: str) -> str:

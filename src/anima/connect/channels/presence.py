@@ -322,9 +322,7 @@ class Presence:
             place |= {"sender": heard.sender, "chat_type": "direct"}
         else:
             place |= {"group": self._group(heard.venue), "chat_type": "group"}
-            called = (
-                " ".join(heard.name.translate(_SIGNS).split()) or "somebody"
-            )  # which cannot pass for more than a name
+            called = " ".join(heard.name.translate(_SIGNS).split()) or "somebody"  # no more than a name
             text = f"[{called}, {heard.sender}] {text}"
         chat = await self._chats.joined(known.session, listener, partial(self.home.sessions.begin, **place))
         if chat.id != known.session:
