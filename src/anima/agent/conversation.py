@@ -112,15 +112,8 @@ class Conversation:
         else:
             self._told = news_for(session)
         self._meanwhile = list[str]()
-        self._lodging = Lodging(
-            session,
-            told=self._turns.append,
-            before=self._look,
-            used=self._counted,
-            only=only,
-            meanwhile=self._said_meanwhile,
-            reach=self._desk.reached,
-        )
+        self._lodging = Lodging(session, told=self._turns.append, before=self._look, used=self._counted, only=only)
+        self._lodging.meanwhile, self._lodging.reach = self._said_meanwhile, self._desk.reached
         self._tokens, self._seen = 0, 0  # what the last request had, and how many entries it was made from
         self._is_cut, self._limit = (
             False,
@@ -206,17 +199,11 @@ class Conversation:
                     self._heard(what)
             result = events.result
         assert result is not None
-        usage = result.usage
-        self.usage += usage
+        self.usage += result.usage
+        heard, spoken = result.usage.input_tokens, result.usage.output_tokens
         waits = Answered(text=result.output) if isinstance(result.output, str) else _waits(self.session.outside.open())
-        return replace(
-            waits,
-            text=_text_in(result.response) or waits.text,
-            calls=tuple(calls),
-            input_tokens=usage.input_tokens,
-            output_tokens=usage.output_tokens,
-            early=lodging.is_early(result.response),
-        )
+        text, early = _text_in(result.response) or waits.text, lodging.is_early(result.response)
+        return replace(waits, text=text, calls=tuple(calls), input_tokens=heard, output_tokens=spoken, early=early)
 
     def _counted(self, tokens: int) -> None:
         self.purse.take(max(tokens, self._estimate()))  # what a server says of it may be nothing

@@ -367,14 +367,8 @@ def offers(config: OutsideServer, listed: Sequence[ServersTool]) -> tuple[tuple[
         if not each.name or len(name) > NAME or name in found or not is_sound:
             left_out.append(clean(each.name)[:NAME])
             continue
-        found[name] = OutsideTool(
-            name=name,
-            server=config.name,
-            tool=each.name,
-            about=cut(clean(each.description or ""), ABOUT),
-            schema=schema,
-            asks=each.name not in config.reads,
-        )
+        about, asks = cut(clean(each.description or ""), ABOUT), each.name not in config.reads
+        found[name] = OutsideTool(name=name, server=config.name, tool=each.name, about=about, schema=schema, asks=asks)
     return tuple(found.values()), left_out
 
 
