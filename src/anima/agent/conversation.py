@@ -115,10 +115,8 @@ class Conversation:
         self._lodging = Lodging(session, told=self._turns.append, before=self._look, used=self._counted, only=only)
         self._lodging.meanwhile, self._lodging.reach = self._said_meanwhile, self._desk.reached
         self._tokens, self._seen = 0, 0  # what the last request had, and how many entries it was made from
-        self._is_cut, self._limit = (
-            False,
-            0,
-        )  # in this turn; tokens as configured, or less where a service was full, 0: not known
+        self._is_cut = False  # in this turn
+        self._limit = 0  # tokens: as configured, or less, where a service said that it was full; 0: not known
         self.usage, self._ways = ai.RunUsage(), AsyncExitStack()
 
     async def __aenter__(self) -> Self:

@@ -223,9 +223,8 @@ def without_block(text: str) -> str:
 
 def is_same(entry: object, wanted: object) -> bool:
     """Whether a server's entry serves the home that another one does."""
-    homes = [
-        each["args"][-1:] for each in (entry, wanted) if isinstance(each, dict) and isinstance(each.get("args"), list)
-    ]
+    args = [each.get("args") for each in (entry, wanted) if isinstance(each, dict)]
+    homes = [each[-1:] for each in args if isinstance(each, list)]
     return len(homes) == 2 and homes[0] == homes[1]
 
 

@@ -23,6 +23,8 @@ with needed("agentscope", "AgentScope"):
     from agentscope.permission import PermissionBehavior, PermissionDecision
     from agentscope.tool import ToolBase, ToolChunk
 
+Given = dict[str, Any]
+Items = AsyncGenerator[Any, None]
 # Hints that the agent's loop itself gives; all others are somebody's: of a search, a memory, a team, a tool.
 _LOOPS_OWN = tuple(
     f'{{"label": "System", "sublabel": "{what}"}}'
@@ -43,9 +45,7 @@ class LodgedMiddleware(MiddlewareBase):
     async def on_system_prompt(self, agent: Any, current_prompt: str) -> str:
         return f"{current_prompt}\n\n{self.prompt}" if current_prompt.strip() else self.prompt
 
-    async def on_reply(
-        self, agent: Any, input_kwargs: dict[str, Any], next_handler: Callable[..., AsyncGenerator[Any, None]]
-    ) -> AsyncGenerator[Any, None]:
+    async def on_reply(self, agent: Any, input_kwargs: Given, next_handler: Callable[..., Items]) -> Items:
         given = input_kwargs.get("inputs")
         for message in given if isinstance(given, list) else [given]:
             if isinstance(message, Msg):
@@ -55,9 +55,7 @@ class LodgedMiddleware(MiddlewareBase):
                 await asyncio.to_thread(self._take, agent, item)
             yield item
 
-    async def on_model_call(
-        self, agent: Any, input_kwargs: dict[str, Any], next_handler: Callable[..., Awaitable[Any]]
-    ) -> Any:
+    async def on_model_call(self, agent: Any, input_kwargs: Given, next_handler: Callable[..., Awaitable[Any]]) -> Any:
         summary = _text(agent.state.summary)
         for message in input_kwargs["messages"]:
             text = _text(message.content)
@@ -66,9 +64,7 @@ class LodgedMiddleware(MiddlewareBase):
                 await asyncio.to_thread(self._take, agent, message)
         return await next_handler(**input_kwargs)
 
-    async def on_acting(
-        self, agent: Any, input_kwargs: dict[str, Any], next_handler: Callable[..., AsyncGenerator[Any, None]]
-    ) -> AsyncGenerator[Any, None]:
+    async def on_acting(self, agent: Any, input_kwargs: Given, next_handler: Callable[..., Items]) -> Items:
         call, last = input_kwargs["tool_call"], None
         tool = await agent.toolkit.get_tool(call.name)
         async for item in next_handler(**input_kwargs):

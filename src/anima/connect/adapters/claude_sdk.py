@@ -163,9 +163,8 @@ class LodgedClaude(SessionStore):
 
     def _keys(self) -> list[dict[str, Any]]:
         """What there is, by the first line of each log."""
-        firsts = [
-            parsed((self._raw(id) or [""])[0]) for id in (self._logs.versions() if self._logs is not None else ())
-        ]
+        ids = self._logs.versions() if self._logs is not None else ()
+        firsts = [parsed((self._raw(id) or [""])[0]) for id in ids]
         keys = [key for key in firsts if isinstance(key, dict) and "session_id" in key]
         return [key for key in keys if key.get("who", "") == self._who]
 
