@@ -41,9 +41,8 @@ class Lodger:
         past = talks.read(session.id, limit=_ALL).entries if talks.kept and talks.has(session.id) else ()
         self._known = {turn.message_id for turn in past if turn.call is None}
         self._texts = {turn.content for turn in past if turn.call is None}
-        self.calls = Counter[tuple[str | None, str | None]](
-            (turn.name, turn.content) for turn in past if turn.call is not None
-        )
+        answers = ((turn.name, turn.content) for turn in past if turn.call is not None)
+        self.calls = Counter[tuple[str | None, str | None]](answers)
 
     def is_new(self, id: str | None) -> bool:
         """Whether something with this id was not handed over before; what has none always is."""

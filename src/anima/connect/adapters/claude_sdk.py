@@ -15,7 +15,7 @@ import asyncio
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from anima import Session, Tool
@@ -29,6 +29,7 @@ with needed("claude-agent-sdk", "the Claude Agent SDK"):
     from claude_agent_sdk import ClaudeAgentOptions, HookMatcher, SdkMcpTool, SessionStore, create_sdk_mcp_server
 
 NAME = "claude-code"
+EVENTS = ("UserPromptSubmit", "PostToolUse", "PostToolUseFailure", "PreCompact", "SubagentStart")
 
 
 class LodgedClaude(SessionStore):
@@ -69,42 +70,34 @@ class LodgedClaude(SessionStore):
 
     def hooks(self) -> dict[str, list[HookMatcher]]:
         """The home's hooks, for options that somebody else makes."""
-        work: dict[str, Callable[[Mapping[str, Any]], dict[str, Any] | None]] = {
-            "UserPromptSubmit": self._prompted,
-            "PostToolUse": self._used,
-            "PostToolUseFailure": self._used,
-            "PreCompact": self._cut,
-            "SubagentStart": self._helped,
-        }
 
-        def hook(do: Callable[[Mapping[str, Any]], dict[str, Any] | None]) -> Any:
+        def hook(event: str) -> Any:
             async def called(given: Any, tool_use_id: str | None, context: Any) -> dict[str, Any]:
                 self._watched = True
-                return await asyncio.to_thread(do, given) or {}
+                return await asyncio.to_thread(self._reported, event, given) or {}
 
             return called
 
-        return {event: [HookMatcher(hooks=[hook(do)])] for event, do in work.items()}
+        return {event: [HookMatcher(hooks=[hook(event)])] for event in EVENTS}
 
-    def _prompted(self, given: Mapping[str, Any]) -> None:
-        report = report_of(NAME, "UserPromptSubmit", given)
-        if report is not None and not report.machine:
-            self._typed.add(_words(report.text))
-            self._lodger.owner(report.text)
-
-    def _used(self, given: Mapping[str, Any]) -> None:
-        name, said = str(given["tool_name"]), given.get("tool_response", given.get("error", ""))
-        if not is_own(name):
-            text = said if isinstance(said, str) else json.dumps(said, ensure_ascii=False, default=str)
-            self._lodger.outside(name, given.get("tool_input"), text, given.get("tool_use_id"), early=True)
-            self._told[name] += 1
-
-    def _cut(self, given: Mapping[str, Any]) -> None:
-        self.session.flush("compaction")
-
-    def _helped(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        told = self.session.sub().prompt.text
-        return {"hookSpecificOutput": {"hookEventName": "SubagentStart", "additionalContext": told}}
+    def _reported(self, event: str, given: Mapping[str, Any]) -> dict[str, Any] | None:
+        match event:
+            case "UserPromptSubmit":
+                report = report_of(NAME, event, given)
+                if report is not None and not report.machine:
+                    self._typed.add(_words(report.text))
+                    self._lodger.owner(report.text)
+            case "PreCompact":
+                self.session.flush("compaction")
+            case "SubagentStart":
+                told = self.session.sub().prompt.text
+                return {"hookSpecificOutput": {"hookEventName": event, "additionalContext": told}}
+            case _ if not is_own(name := str(given["tool_name"])):  # a tool was used, or failed
+                said = given.get("tool_response", given.get("error", ""))
+                text = said if isinstance(said, str) else json.dumps(said, ensure_ascii=False, default=str)
+                self._lodger.outside(name, given.get("tool_input"), text, given.get("tool_use_id"), early=True)
+                self._told[name] += 1
+        return None
 
     async def append(self, key: Any, entries: list[Any]) -> None:
         if entries and self._logs is not None:
