@@ -22,12 +22,12 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from anima.agent import STOPPED, Feed, framed, need_chat
+from anima.agent.models import ModelChoice, Models
 from anima.errors import HomeError, NoSuchSession, TooMany, http_status
 from anima.model import Scope
 
 if TYPE_CHECKING:
     from anima.agent.conversation import Conversation, Happening
-    from anima.agent.models import ModelChoice, Models
     from anima.home import Home
     from anima.layout import Listener
     from anima.memory import Proposal
@@ -264,9 +264,7 @@ class Chats:
     """The chats of one home, and their loop. Closing it stops what runs and lets every conversation go."""
 
     def __init__(self, home: Home) -> None:
-        self._home = home
-        self._open: OrderedDict[str, Chat] = OrderedDict()
-        self._mutex = threading.Lock()
+        self._home, self._open, self._mutex = home, OrderedDict[str, Chat](), threading.Lock()
         self._thread: threading.Thread | None = None
         self._loop: asyncio.AbstractEventLoop
         self._opening, self._gate = asyncio.Lock(), asyncio.Semaphore(GUEST_TURNS)
@@ -394,8 +392,6 @@ class Chats:
 
 def models_of(home: Home) -> Models:
     """Which models there are. Raises MissingExtra."""
-    from anima.agent.models import Models
-
     need_chat()
     return Models.of(home)
 
