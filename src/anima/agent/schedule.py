@@ -198,17 +198,9 @@ def routine_of(name: str, path: str, text: str) -> Ritual:
         raise BadText(path, "tools is a list of names")
     if (deliver := str(matter.get("deliver", "owner"))) not in ("owner", "nobody"):
         raise BadText(path, "deliver is owner or nobody")
-    return Ritual(
-        name=name,
-        kind="routine",
-        path=path,
-        text=text[front_matter_end(text) :].strip(),
-        model=str(matter.get("model") or ""),
-        tokens=tokens,
-        tools=None if tools is None else tuple(tools),
-        deliver=deliver == "owner",
-        **times,
-    )
+    body, named = text[front_matter_end(text) :].strip(), None if tools is None else tuple(tools)
+    times |= {"model": str(matter.get("model") or ""), "tokens": tokens, "tools": named}
+    return Ritual(name=name, kind="routine", path=path, text=body, deliver=deliver == "owner", **times)
 
 
 def _times(said: str, where: str) -> dict[str, Any]:

@@ -46,13 +46,8 @@ class LodgedSession(RunHooks[Any]):
             self._told.discard(context.tool_call_id)
             return await asyncio.to_thread(self._lodger.call, tool.name, given, context.tool_call_id)
 
-        return FunctionTool(
-            name=tool.name,
-            description=tool.about,
-            params_json_schema=tool.schema(),
-            on_invoke_tool=call,
-            strict_json_schema=False,
-        )
+        about = {"name": tool.name, "description": tool.about, "params_json_schema": tool.schema()}
+        return FunctionTool(**about, on_invoke_tool=call, strict_json_schema=False)
 
     async def get_items(self, limit: int | None = None) -> list[Any]:
         self._told.clear()  # a run begins, and its hooks have not reported yet
