@@ -39,6 +39,11 @@ IfMatch = Annotated[
 ]
 IfNoneMatch = Annotated[str | None, Header(max_length=200, description="`*` to make a document only where none stands")]
 Name = Annotated[str | None, Query(max_length=200)]
+Named = Annotated[str, Query(max_length=64)]  # a revision
+Other = Annotated[str | None, Query(max_length=64)]
+Line = Annotated[int, Query(ge=1, le=10_000_000)]
+Reason = Annotated[str, Query(max_length=1_000)]
+AS_IT_WAS: Any = {304: {"description": "It is as you have it"}}
 
 # What may be set from the page; whatever else stands in anima.toml is set there, with an editor.
 SETTABLE = frozenset(
@@ -78,12 +83,7 @@ def tree(home: TheHome, folder: FilePath = "", depth: Annotated[int, Query(ge=1,
     return {"entries": list(home.tree(folder, depth))}
 
 
-@router.get(
-    "/files/{path:path}",
-    tags=["documents"],
-    response_model=Document,
-    responses={304: {"description": "It is as you have it"}},
-)
+@router.get("/files/{path:path}", tags=["documents"], response_model=Document, responses=AS_IT_WAS)
 def read(home: TheHome, path: str, response: Response, if_none_match: IfNoneMatch = None) -> Document | Response:
     """One document, with its digest as ETag."""
     found = home.read(path)
@@ -107,9 +107,7 @@ def write(
 
 
 @router.delete("/files/{path:path}", tags=["documents"], response_model=given("Receipt"))
-def delete(
-    home: TheHome, path: str, if_match: IfMatch = None, reason: Annotated[str, Query(max_length=1_000)] = ""
-) -> Response:
+def delete(home: TheHome, path: str, if_match: IfMatch = None, reason: Reason = "") -> Response:
     """Deletes a document. Undo brings it back."""
     return _receipt(home.delete(path, base=_base(home, path, if_match), reason=reason))
 
@@ -192,12 +190,7 @@ def history(home: TheHome, path: FilePath = "", start: Start = 0, limit: Many = 
 
 
 @router.get("/diff", tags=["past"], response_model=given("Diff"))
-def diff(
-    home: TheHome,
-    revision: Annotated[str, Query(max_length=64)],
-    other: Annotated[str | None, Query(max_length=64)] = None,
-    path: FilePath = "",
-) -> object:
+def diff(home: TheHome, revision: Named, other: Other = None, path: FilePath = "") -> object:
     """What one revision changed, or what changed between two."""
     return {"diff": home.past.diff(revision, other, path=path or None)}
 
@@ -217,11 +210,7 @@ def changes(here: Here, session: Name = None, start: Start = 0, limit: Many = 50
 
 
 @router.get("/why", tags=["past"], response_model=given("Why"))
-def why(
-    home: TheHome,
-    path: Annotated[str, Query(min_length=1, max_length=1_024)],
-    line: Annotated[int, Query(ge=1, le=10_000_000)],
-) -> Why:
+def why(home: TheHome, path: Annotated[str, Query(min_length=1, max_length=1_024)], line: Line) -> Why:
     """Where a line came from."""
     return home.past.why(path, line)
 

@@ -26,21 +26,10 @@ from anyio import to_thread
 from anima.errors import BadArguments, Damaged, HomeError, NoSuchHome, NotFound, OverQuota, Refused, StaleWrite
 from anima.home import Home, now
 from anima.model import HOSTED, Scope
+from anima.web import tokens
 from anima.web.guard import Problem, RateLimits, Turned, of_error
 from anima.web.served import Bulletin, LiveChats, Served
-from anima.web.tokens import (
-    MOST_PASSES,
-    PAGE_LIFETIME,
-    Keyring,
-    Kind,
-    Pass,
-    Tickets,
-    digest_of,
-    halved,
-    is_secret,
-    new_pass,
-    new_secret,
-)
+from anima.web.tokens import Keyring, Kind, Pass, Tickets, digest_of
 
 if TYPE_CHECKING:
     from anima.home.folders import Fleet
@@ -187,8 +176,8 @@ class TenantKeyring(Keyring):
 
 
 def _keep(fleet: Fleet, tenant: int, agent: str, made: Pass, digest: str, by: str | None) -> None:
-    if len(fleet.credentials(tenant, agent)) >= MOST_PASSES:
-        raise BadArguments(f"there are {MOST_PASSES:,} tokens already", hint="revoke some")
+    if len(fleet.credentials(tenant, agent)) >= tokens.MOST_PASSES:
+        raise BadArguments(f"there are {tokens.MOST_PASSES:,} tokens already", hint="revoke some")
     about = {each.name: getattr(made, each.name) for each in fields(Pass)}
     about |= {"agent": agent, "scope": made.scope and made.scope.value}
     fleet.add_credential(tenant, about, by=by, digest=bytes.fromhex(digest))
@@ -244,7 +233,7 @@ class ManyHomes:
         self.tickets = Tickets(now=time.time, seal=self._seal)
 
     async def find(self, secret: str) -> Pass | None:
-        if not is_secret(secret):
+        if not tokens.is_secret(secret):
             return None
         return await self._asked(digest=bytes.fromhex(digest_of(secret)))
 
@@ -281,11 +270,13 @@ class ManyHomes:
         found = await self.find(secret)
         if not isinstance(found, TenantPass) or found.kind != "owner":
             return None
-        left = found.expires - now() if found.expires else PAGE_LIFETIME
-        made = new_pass("page", name="a browser", scope=None, now=now(), lifetime=min(PAGE_LIFETIME, left))
-        page = new_secret(made)
+        left = found.expires - now() if found.expires else tokens.PAGE_LIFETIME
+        made = tokens.new_pass(
+            "page", name="a browser", scope=None, now=now(), lifetime=min(tokens.PAGE_LIFETIME, left)
+        )
+        page = tokens.new_secret(made)
         await to_thread.run_sync(_keep, self._fleet, *found.whose.place, made, digest_of(page), found.id)
-        return halved(page)
+        return tokens.halved(page)
 
     async def ready(self) -> bool:
         """Anybody may ask, so the database is asked once a second at most, for all of them."""

@@ -34,6 +34,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 Short = Annotated[str, Field(max_length=200)]
 Named = Annotated[str, Header(max_length=200)]
+After = Annotated[int | None, Query(ge=0, le=10**18)]
 PIECES = frozenset({"text", "input_text"})
 OVER = Event(kind="stopped", n=0)
 MOST_TURNS = 400  # of a conversation that is opened
@@ -80,13 +81,7 @@ async def chat(here: Here, id: str) -> object:
 
 
 @owners.get("/{id}/events", **STREAM)
-async def events(
-    here: Here,
-    me: Me,
-    id: str,
-    after: Annotated[int | None, Query(ge=0, le=10**18)] = None,
-    last_event_id: LastEvent = None,
-) -> Response:
+async def events(here: Here, me: Me, id: str, after: After = None, last_event_id: LastEvent = None) -> Response:
     """What happens in a conversation, as server-sent events: turn, delta, thinking, tool, tool_result, steer, said, card,
     compaction, notice, done, stopped, error, resync (open it again). `Last-Event-ID`, or `after`, says what is known."""
     if here.bulletin.listeners + here.chats.listeners() >= here.limits.streams:
