@@ -61,10 +61,8 @@ INSIDE = (
 
 
 def server(visits: Visits, who: Callable[[Context], Visitor], *, approve_here: bool = False) -> Server[Any]:
-    """A server whose every request is `who`'s visitor's.
-
-    `approve_here` is the owner's word that a person answers the forms of this client. Nothing a caller sends says it.
-    """
+    """A server whose every request is `who`'s visitor's. `approve_here` is the owner's word that a person answers the forms of
+    this client; nothing a caller sends says it."""
     desk = _Desk(visits, who, approve_here=approve_here)
     made: Server[Any] = Server(
         "anima",
@@ -272,24 +270,18 @@ OTHER_SITES = frozenset({"cross-site", "same-site"})
 MOST_SESSIONS = 256
 MOST_OF_ONE = 16  # sessions of one credential; the one that was opened first makes room for the next
 _VISITOR = "anima.visitor"
+Whose = Callable[[Request], Visitor | None]  # whose a request is, or None
 
 
 class McpEndpoint:
     """MCP for an app of yours: serve it at one path with `Route("/mcp", endpoint=…)`, inside `async with endpoint.running()`."""
 
     def __init__(
-        self,
-        who: Callable[[Request], Visitor | None],
-        *,
-        hosts: Sequence[str] = (),
-        origins: Sequence[str] = (),
-        stateless: bool = False,
+        self, who: Whose, *, hosts: Sequence[str] = (), origins: Sequence[str] = (), stateless: bool = False
     ) -> None:
-        """`who` looks at a request's headers and says whose it is, or None; it runs in a thread.
-
-        `hosts` and `origins` are allowed beside this machine's own, such as `home.example.org` and
-        `https://home.example.org`. `stateless`: any of several servers may answer, so a conversation is a credential's.
-        """
+        """`who` looks at a request's headers, in a thread. `hosts` and `origins` are allowed beside this machine's own, such
+        as `home.example.org` and `https://home.example.org`. `stateless`: any of several servers may answer, so a
+        conversation is a credential's."""
         self._who = who
         local = [form for name in LOOPBACK for form in (name, f"{name}:*")]
         self._visits = Visits()

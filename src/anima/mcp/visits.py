@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from anima import BadArguments, Home, Scope, Session
@@ -178,13 +179,10 @@ class Visits:
             visit = self._open.get(place)
             if visit is None:
                 channel = "mcp" if visitor.sender is None else None  # a sender says their channel themselves
-                session = visitor.home.sessions.begin(
-                    scope=visitor.scope,
-                    sender=visitor.sender,
-                    channel=channel,
-                    access=visitor.access,
-                    guest=(visitor.key, visitor.name),
+                begin = partial(
+                    visitor.home.sessions.begin, scope=visitor.scope, sender=visitor.sender, channel=channel
                 )
+                session = begin(access=visitor.access, guest=(visitor.key, visitor.name))
                 visit = self._open[place] = Visit(visitor, session)
             self._open.move_to_end(place)
             visit.users += 1

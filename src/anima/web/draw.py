@@ -159,11 +159,8 @@ class DiffLine:
 
 
 def diff_lines(diff: str, most: int | None = MOST_LINES) -> Iterator[DiffLine]:
-    """The lines of a unified diff, numbered. Long ones end with a line that says how much is left out; none does where
-    there is no `most`.
-
-    The counts of each hunk decide what is content, so that no content can pass for the heading of another file.
-    """
+    """The lines of a unified diff, numbered; a long one ends with a line that says how much is left out, where there is a
+    `most`. The counts of each hunk decide what is content, so that none can pass for the heading of another file."""
     old = new = old_end = new_end = 0
     lines = diff.split("\n")[: -1 if diff.endswith("\n") else None]
     for line in lines[:most]:

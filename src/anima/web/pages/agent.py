@@ -51,9 +51,8 @@ def today(here: Served, request: Request) -> dict[str, Any]:
     with suppress(HomeError):
         last = home.dreams.last if home.past.tip else None
         given["night"] = {"at": last, "told": next(iter(nights_of(here)), None)} if last and last >= since else None
-    given["talks"] = [
-        row for row in home.sessions.list(limit=TALKED) if row.updated_at >= since.astimezone(UTC).isoformat()
-    ]
+    start = since.astimezone(UTC).isoformat()
+    given["talks"] = [row for row in home.sessions.list(limit=TALKED) if row.updated_at >= start]
     return given | {"schedule": _schedule(here), "guide": _guide(here, request)}
 
 
@@ -196,13 +195,7 @@ def _when(here: Served) -> dict[str, Any]:
 
 def _tonight(here: Served) -> dict[str, Any]:
     """What a night would do now. Where nothing was ever written, nothing was asked for, and asking would begin it."""
-    found: dict[str, Any] = {
-        "rules": here.home.dreams.rules(),
-        "plan": None,
-        "candidates": [],
-        "tonight": "",
-        "wrong": "",
-    }
+    found: dict[str, Any] = {"plan": None, "candidates": [], "tonight": "", "wrong": ""}
     try:
         swept = here.home.dream(dry_run=True) if here.home.past.tip else None
     except HomeError as error:
