@@ -39,8 +39,6 @@ class Open(BaseModel):
     model_config = ConfigDict(extra="allow")
 
 
-# -- out --------------------------------------------------------------------------------------------------------------------
-
 Schema = Annotated[dict[str, Any], Field(description="JSON Schema of the arguments")]
 Where = Annotated[str, BeforeValidator(lambda left: left.where)]
 _SHAPES: dict[str, Any] = {
@@ -98,9 +96,6 @@ def _shape(name: str, row: dict[str, Any]) -> Any:
 
 for _name, _row in read_table("web", "bodies").items():
     _SHAPES[_name] = _shape(_name, _row)
-
-
-# -- in ---------------------------------------------------------------------------------------------------------------------
 
 
 class Comparing(In):

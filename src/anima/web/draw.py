@@ -186,9 +186,6 @@ def diff_lines(diff: str, most: int | None = MOST_LINES) -> Iterator[DiffLine]:
         yield DiffLine(kind="note", text=f"… {len(lines) - most:,} lines more")
 
 
-# -- documents ----------------------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProseLine:
     """One line. `kind` is a class of the style sheet; `sign` stands before an item; `depth` is how far it is set in."""

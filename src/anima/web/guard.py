@@ -106,15 +106,10 @@ class Homes(Protocol):
     cookie: str  # the name of the page's: browsers share cookies between ports, so each server has its own
     tickets: Tickets
 
-    async def find(self, secret: str) -> Pass | None:
-        """Whose secret this is. Raises Turned."""
-        ...
-
+    async def find(self, secret: str) -> Pass | None: ...  # raises Turned
     async def named(self, id: str) -> Pass | None: ...
     async def ready(self) -> bool: ...
-    def held(self, who: Pass) -> AbstractAsyncContextManager[Any]:
-        """The home that a pass is for, kept open meanwhile."""
-        ...
+    def held(self, who: Pass) -> AbstractAsyncContextManager[Any]: ...  # its home, kept open meanwhile
 
 
 class Guard:
@@ -370,9 +365,8 @@ def is_openai(path: str) -> bool:
 def openai_error(status: int, said: str) -> dict[str, Any]:
     kinds = {401: "authentication_error", 403: "permission_error", 404: "not_found_error", 429: "rate_limit_error"}
     kind = kinds.get(status, "server_error" if status >= 500 else "invalid_request_error")
-    return {
-        "error": {"message": said, "type": kind, "param": None, "code": "invalid_api_key" if status == 401 else None}
-    }
+    code = "invalid_api_key" if status == 401 else None
+    return {"error": {"message": said, "type": kind, "param": None, "code": code}}
 
 
 def of_openai(status: int, said: str, *, headers: Mapping[str, str] | None = None) -> Response:

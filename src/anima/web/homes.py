@@ -119,11 +119,8 @@ class TenantPass(Pass):
         return Whose(self.tenant, self.tenant_name, self.agent)
 
 
-_FIELDS = {each.name for each in fields(TenantPass)}
-
-
 def _pass_of(row: Mapping[str, Any]) -> TenantPass:
-    about = {name: value for name, value in row.items() if name in _FIELDS}
+    about = {each.name: row[each.name] for each in fields(TenantPass) if each.name in row}
     return TenantPass(**{**about, "scope": Scope(row["scope"]) if row["scope"] else None})
 
 

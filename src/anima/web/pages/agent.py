@@ -231,14 +231,12 @@ def nights_of(here: Served) -> list[dict[str, Any]]:
 def agent(here: Served, request: Request) -> dict[str, Any]:
     home = here.home
     prompts = [home.prompt(scope=scope) for scope in Scope]
+    worn = groupby(home.identity.worn(_WORN), key=lambda worn: worn.file or "none")
     return {
         "picture": request.scope["state"]["ticket"]("/agent/picture"),
         "place": _place(here, "identity"),
         "souls": _souls(here),
-        "worn": [
-            (file, list(rows))
-            for file, rows in groupby(home.identity.worn(_WORN), key=lambda worn: worn.file or "none")
-        ],
+        "worn": [(file, list(rows)) for file, rows in worn],
         "guide": _place(here, "agents"),
         "listeners": [(told, Counter(line.status for line in told.manifest)) for told in prompts],
     }

@@ -192,13 +192,8 @@ def about(here: Served, request: Request) -> dict[str, Any]:
         back = (today.year - mention.day.year) * 12 + today.month - mention.day.month if mention.day else MONTHS
         if 0 <= back < MONTHS:  # how often it was named in each of the last months
             months[MONTHS - 1 - back] += 1
-    return {
-        "title": printable(name, 80),
-        "found": found,
-        "node": node,
-        "sign": _SIGN[node.kind] if node else "○",
-        "months": months,
-    }
+    sign = _SIGN[node.kind] if node else "○"
+    return {"title": printable(name, 80), "found": found, "node": node, "sign": sign, "months": months}
 
 
 REPLAY = PageView(path="/{id}", template="session.html", show=replay)

@@ -99,9 +99,6 @@ def _undo(here: Served, change: str | None) -> dict[str, Any] | None:
         return {"entry": found, "back": None, "wrong": str(error)}
 
 
-# -- the tree ---------------------------------------------------------------------------------------------------------------
-
-
 def _is_transcript(here: Served, path: str) -> bool:
     row = here.home.layout.row_of(DocPath.parse(path))
     return row.role == "sessions" or (row.policy == "closed" and row.kind == "session")
@@ -223,14 +220,8 @@ def _read(here: Served, found: Document, way: str, request: Request) -> dict[str
             each for each in here.waits()[1] if each.entry.place == found.path and said and said in each.entry.text
         )
         why["noted"] = next(noted, None)  # what the owner may trust, or drop
-    return {
-        "lines": marked[first - 1 : first - 1 + MANY_LINES],
-        "first": first,
-        "many": MANY_LINES,
-        "total": total,
-        "line": line,
-        "why": why,
-    }
+    shown = marked[first - 1 : first - 1 + MANY_LINES]
+    return {"lines": shown, "first": first, "many": MANY_LINES, "total": total, "line": line, "why": why}
 
 
 def _history(here: Served, path: DocPath, found: Document | None, wanted: str | None) -> dict[str, Any]:
@@ -242,15 +233,9 @@ def _history(here: Served, path: DocPath, found: Document | None, wanted: str | 
         raise NoSuchRevision(f"the history of {path} has no revision {wanted[:40]}")
     then = here.home.past.text_at(path, known.id)
     now = found.text if found else None
-    shown = {
-        "of": known,
-        "diff": here.home.past.diff(known.id, path=path),
-        "back": "" if then is None else unified(now or "", then),
-        "gone": then is None,
-        "same": then == now,
-        "base": digest_of(now),
-    }
-    return {"revisions": revisions, "revision": shown}
+    back = "" if then is None else unified(now or "", then)
+    shown = {"of": known, "diff": here.home.past.diff(known.id, path=path), "back": back, "base": digest_of(now)}
+    return {"revisions": revisions, "revision": shown | {"gone": then is None, "same": then == now}}
 
 
 # -- one line ---------------------------------------------------------------------------------------------------------------
