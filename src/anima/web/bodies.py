@@ -41,14 +41,8 @@ class Open(BaseModel):
 
 Schema = Annotated[dict[str, Any], Field(description="JSON Schema of the arguments")]
 Where = Annotated[str, BeforeValidator(lambda left: left.where)]
-_SHAPES: dict[str, Any] = {
-    "Change": Change,
-    "DiffLine": DiffLine,
-    "Done": anima.Done,
-    "Pass": Pass,
-    "date": date,
-    "datetime": datetime,
-}
+_SHAPES: dict[str, Any] = {"Change": Change, "DiffLine": DiffLine, "Done": anima.Done, "Pass": Pass}
+_SHAPES |= {"date": date, "datetime": datetime}
 
 
 def given(name: str) -> Any:

@@ -21,7 +21,7 @@ from datetime import datetime
 from functools import partial
 from typing import Annotated, Any, Protocol, TypeVar
 
-from anyio import CapacityLimiter, to_thread
+from anyio import CapacityLimiter
 from fastapi import Depends, Header, Request
 from starlette.responses import StreamingResponse
 
@@ -91,7 +91,7 @@ class Served:
         self._waits: tuple[Any, tuple[tuple[Proposal, ...], tuple[ForReview, ...]]] | None = None
         self.told: dict[str, list[tuple[str, str]]] = {}  # what revisions wrote, by their ids: it never changes
         self.keyring, self.limits, self.bulletin, self.chats = keyring, limits, bulletin, chats
-        self._agents = CapacityLimiter(AGENT_THREADS)
+        self.agents = CapacityLimiter(AGENT_THREADS)  # threads that are kept for them
         self._open: OrderedDict[str, Session] = OrderedDict()
         self._mutex = threading.RLock()
         self._looked: tuple[list[Remark], float, float] = ([], 0.0, 0.0)  # what a look told, when, and what it cost
@@ -155,9 +155,6 @@ class Served:
         for one in proposals:
             if one.call and one.session:
                 self.chats.soon(self.chats.go_on(one.session))
-
-    async def aside(self, work: Callable[[], T]) -> T:
-        return await to_thread.run_sync(work, limiter=self._agents)
 
     def scope_of(self, who: Pass) -> Scope:
         """The scope of an agent's token. Raises Refused for the owner's, which has none."""

@@ -15,6 +15,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from functools import partial, wraps
 from typing import Annotated, Any, Literal, ParamSpec, TypeVar, cast
 
+from anyio import to_thread
 from fastapi import APIRouter, Body, Header, Query
 from pydantic import BaseModel, Field
 from starlette.concurrency import run_in_threadpool
@@ -110,7 +111,7 @@ def aside(work: Callable[P, T]) -> Callable[P, Coroutine[Any, Any, T]]:
     @wraps(work)
     async def run(*args: P.args, **kwargs: P.kwargs) -> T:
         here = cast(Served, kwargs["here"])
-        return await here.aside(partial(work, *args, **kwargs))
+        return await to_thread.run_sync(partial(work, *args, **kwargs), limiter=here.agents)
 
     return run
 

@@ -269,14 +269,9 @@ def picture(here: Served, request: Request) -> Response:
 def sees(here: Served, request: Request) -> dict[str, Any]:
     scope = Scope.parse(request.path_params["scope"])
     sender = asked_text(request, "sender", most=200)
-    return {
-        "current": "agent/main",
-        "title": f"Told to {SCOPES[scope]['choice']}",
-        "scope": scope,
-        "sender": sender,
-        "prompt": here.home.prompt(scope=scope, sender=sender or None),
-        "asked": request.query_params.get("text") == "yes",
-    }
+    given = {"current": "agent/main", "title": f"Told to {SCOPES[scope]['choice']}", "scope": scope, "sender": sender}
+    asked = request.query_params.get("text") == "yes"
+    return given | {"asked": asked, "prompt": here.home.prompt(scope=scope, sender=sender or None)}
 
 
 SEES = PageView(path="/{scope}", template="sees.html", show=sees)

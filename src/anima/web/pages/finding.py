@@ -129,19 +129,14 @@ def replay(here: Served, request: Request) -> dict[str, Any]:
     newest = max(0, (row.entries - 1) // TURNS * TURNS)
     start = asked_number(request, "start", default=0 if row.closed else newest, least=0, most=100_000_000)
     page = talks.read(id, talks.owner(), start=start, limit=TURNS, known=row)
-    is_last = start + TURNS >= page.total
-    return {
+    end, is_last = min(start + TURNS, page.total), start + TURNS >= page.total
+    given = {"row": row, "page": page, "start": start, "size": TURNS, "newest": newest, "end": end}
+    return given | {
         "title": printable(row.summary, 80) or "A session",
-        "row": row,
         "state": _state(here.home.clock(), row),
-        "page": page,
-        "start": start,
-        "size": TURNS,
-        "newest": newest,
         "items": list(_items(page, talks.marks(id, talks.owner()), start=start, is_last=is_last)),
         "taint": sorted(map(str, talks.doubts([id]))),
         "wrote": here.home.past.changes(session=id, limit=20),
-        "end": min(start + TURNS, page.total),
     }
 
 
