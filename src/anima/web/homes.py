@@ -352,7 +352,7 @@ class ManyHomes:
     def count(self) -> tuple[int, int]:
         """How many homes are held, and about how many bytes their indexes have."""
         served = self._open()
-        return len(served), sum(one.home.index.held_bytes for one in served)
+        return len(served), sum(one.size for one in served)
 
     def told(self, error: HomeError, served: Served | None) -> Exception:
         """An error as whoever asked is told it. A home that is no longer what it was is opened anew by who asks next."""
@@ -445,7 +445,7 @@ class ManyHomes:
                     del self._held[place]
                     if held.served is not None:
                         found.append(held.served)
-                        size -= held.served.home.index.held_bytes
+                        size -= held.served.size
             found += [held.served for held in self._stale if held.served and not held.users]
             self._stale = [held for held in self._stale if held.users]
         return found

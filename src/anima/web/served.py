@@ -196,6 +196,13 @@ class Served:
             raise Refused("this is for whoever runs the servers to do", rule="hosted", hint=hint)
 
     @property
+    def size(self) -> int:
+        """About how many bytes the home's index has; none once it was closed."""
+        with suppress(BadArguments):
+            return self.home.index.held_bytes
+        return 0
+
+    @property
     def is_busy(self) -> bool:
         """Whether something goes on that no request waits for."""
         return self.bulletin.listeners > 0 or self.chats.is_busy

@@ -144,9 +144,6 @@ def _kind_of(here: Served, path: DocPath) -> str:
     return _KINDS.get(role, role.replace("-", " "))
 
 
-# -- one document -----------------------------------------------------------------------------------------------------------
-
-
 def document(here: Served, request: Request) -> dict[str, Any] | Response:
     home, asked = here.home, request.query_params
     path = DocPath.parse(request.path_params["path"])
@@ -236,9 +233,6 @@ def _history(here: Served, path: DocPath, found: Document | None, wanted: str | 
     back = "" if then is None else unified(now or "", then)
     shown = {"of": known, "diff": here.home.past.diff(known.id, path=path), "back": back, "base": digest_of(now)}
     return {"revisions": revisions, "revision": shown | {"gone": then is None, "same": then == now}}
-
-
-# -- one line ---------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
