@@ -1,10 +1,10 @@
 """The guard before everything: whoever does not get past it reaches no route; and errors over HTTP, as problem details (RFC 9457).
 
-Promise: only our own names are answered (another Host is 421: rebinding), no other origin's page gets in (403), nobody without a
-credential (401, or the login), an agent's token reaches its own routes alone, and bodies and rates have limits. A browser's
-credential has two halves: the cookie, which goes to every port of this machine and alone gets an empty shell, and the key, which
-only pages of our own origin can read and send. It alone says whose home is reached. A problem is told in the error's own words,
-without a trace and without what was sent. Not here: what a credential is (tokens), which homes there are (homes), routes.
+Promise: only our own names are answered (another Host is 421: rebinding), no other origin's page gets in (403), who is not known
+learns nothing (401, or the login), an agent's token reaches its own routes alone, bodies and rates have limits, every answer has
+the headers that keep a page to itself, and whose home is reached says the credential alone. A browser's has two halves: the cookie,
+which goes to every port of this machine and gets an empty shell, and the key, which only pages of our origin can read and send.
+A problem is told in the error's own words, without a trace or what was sent. Not here: what a credential is (tokens), routes.
 """
 
 from __future__ import annotations
