@@ -24,11 +24,6 @@ from anima.store.rows.transaction import Engine, HomeRows
 KEY, TENANT = "ANIMA_KEY", "ANIMA_TENANT"
 _LEAST_KEY = 32
 _TRIES = 20
-_NEW_HOME = """
-    insert into anima.home(tenant, home, agent, identity)
-    select %(tenant)s, coalesce(max(home), 0) + 1, %(agent)s, %(identity)s from anima.home where tenant = %(tenant)s
-    on conflict do nothing
-"""
 
 
 class Seal:
@@ -123,7 +118,7 @@ def find_home(
         if found is not None:
             break
         with rows.transaction():
-            rows.tell(_NEW_HOME, agent=agent, identity=str(uuid.uuid4()))
+            rows.tell("home_made", agent=agent, identity=str(uuid.uuid4()))
         found = rows.one(sql, agent=agent)
     whose = f"{tenant}/{agent}" if tenant else agent
     if found is None:

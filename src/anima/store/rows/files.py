@@ -26,23 +26,8 @@ from anima.model import MAX_BYTES, DocPath, Document, Entry, fold
 from anima.store import ID, MACHINE, Documents, Logs, LogState, Mend, OpenFile, OpenLog, State, text_of
 from anima.store.rows.transaction import HomeRows, Transaction
 
-_INSERT = """
-    insert into anima.file values(%(tenant)s, %(home)s, %(key)s, %(path)s, anima.moment(), %(version)s,
-        %(is_document)s, %(size)s, %(ended)s, %(mode)s, coalesce(%(time)s, clock_timestamp()), %(body)s)
-    on conflict(tenant, home, key)
-"""
-_NEW = f"{_INSERT} do nothing"
-_PUT = f"""
-    {_INSERT} do update set path = excluded.path, was = excluded.was,
-        version = case when excluded.is_document then excluded.version else file.version + 1 end,
-        is_document = excluded.is_document, size = excluded.size, ended = excluded.ended, mode = excluded.mode,
-        time = excluded.time, body = excluded.body
-"""
 _BLOCK, _ALL = 1 << 20, 1 << 31
 _AGAIN = 5.0  # seconds for which no quota stays no quota
-_QUOTAS = """
-    select kind, most, anima.used(kind) from anima.quota where tenant = %(tenant)s and kind in ('bytes', 'documents')
-"""
 
 
 def key_of(path: str) -> str:
@@ -67,8 +52,7 @@ class FileRows:
         self._rows, self.revision = rows, rows.revision
 
     def look(self, path: str) -> Found | None:
-        sql = "select path, size, mode, time, was || '.' || version from anima.file where [own] and key = %(key)s"
-        found = self._rows.one(sql, key=key_of(path))
+        found = self._rows.one("file", key=key_of(path))
         return Found(*found) if found else None
 
     def content(self, path: str) -> bytes | None:
@@ -77,11 +61,7 @@ class FileRows:
 
     def whole(self, path: str, most: int) -> tuple[Found, bytes] | None:
         """A file's row and its bytes, or none of them where there are more than `most`."""
-        sql = """
-            select path, size, mode, time, was || '.' || version, case when size <= %(most)s then [content] else '' end
-            from anima.file where [own] and key = %(key)s
-        """
-        found = self._rows.one(sql, key=key_of(path), most=most)
+        found = self._rows.one("file_whole", key=key_of(path), most=most)
         return (Found(*found[:5]), found[5]) if found else None
 
     def contents(self, paths: Iterable[str]) -> dict[str, tuple[str, bytes]]:
@@ -92,12 +72,8 @@ class FileRows:
     def beneath(self, folder: str, *, limit: int | None = None) -> list[Found]:
         """Every file beneath a folder, in order of path."""
         low = key_of(f"{folder}/") if folder else ""
-        sql = """
-            select path, size, mode, time, was || '.' || version from anima.file
-            where [own] and key >= %(low)s and (%(high)s::text is null or key < %(high)s) order by path limit %(limit)s
-        """
         high = f"{low[:-1]}0" if folder else None  # what comes after a slash
-        return [Found(*row) for row in self._rows.ask(sql, low=low, high=high, limit=limit or _ALL)]
+        return [Found(*row) for row in self._rows.ask("files_beneath", low=low, high=high, limit=limit or _ALL)]
 
     def put(
         self,
@@ -114,22 +90,14 @@ class FileRows:
         row = {"path": path, "version": version or 0, "is_document": version is not None, "size": len(data)}
         if not only_new:
             self._rows.tell("delete from anima.line where [own] and key = %(key)s", key=key)
-        self._rows.tell(_NEW if only_new else _PUT, key=key, ended=ended, mode=mode, time=time, body=data, **row)
+        sql = "file_new" if only_new else "file_put"
+        self._rows.tell(sql, key=key, ended=ended, mode=mode, time=time, body=data, **row)
 
     def add(self, path: str, at: int, data: bytes, *, version: int | None = None) -> None:
         """Adds bytes at the end, which stands at `at`."""
         key = key_of(path)
-        self._rows.tell(
-            "insert into anima.line values(%(tenant)s, %(home)s, %(key)s, %(at)s, %(data)s)", key=key, at=at, data=data
-        )
-        self._rows.tell(
-            """update anima.file set size = %(size)s, version = coalesce(%(version)s, version + 1), ended = %(ended)s,
-            time = clock_timestamp() where [own] and key = %(key)s""",
-            key=key,
-            size=at + len(data),
-            version=version,
-            ended=data.endswith(b"\n"),
-        )
+        self._rows.tell("line_new", key=key, at=at, data=data)
+        self._rows.tell("file_grown", key=key, size=at + len(data), version=version, ended=data.endswith(b"\n"))
 
     def remove(self, path: str) -> None:
         self._rows.tell("delete from anima.line where [own] and key = %(key)s", key=key_of(path))
@@ -137,14 +105,7 @@ class FileRows:
 
     def read(self, path: str, start: int, end: int) -> bytes:
         """The bytes of a range, fewer where there are no more."""
-        sql = """
-            select 0, 0, substr(body, %(start)s::int + 1, %(span)s::int) from anima.file
-                where [own] and key = %(key)s
-            union all select 1, at, data from anima.line where [own] and key = %(key)s and at < %(end)s
-                and at >= coalesce((select max(at) from anima.line where [own] and key = %(key)s and at <= %(start)s), 0)
-            order by 1, 2
-        """
-        found = self._rows.ask(sql, key=key_of(path), start=start, end=end, span=max(0, end - start))
+        found = self._rows.ask("file_range", key=key_of(path), start=start, end=end, span=max(0, end - start))
         return b"".join(data[max(0, start - at) : end - at] if is_line else data or b"" for is_line, at, data in found)
 
 
@@ -284,7 +245,7 @@ class Room:
         """Raises OverQuota where so much more would be too much; with `slack`, beyond so many times the quota."""
         if (bytes <= 0 and documents <= 0) or time.monotonic() < self._free:
             return
-        wanted, quotas = {"bytes": bytes, "documents": documents}, self._rows.ask(_QUOTAS)
+        wanted, quotas = {"bytes": bytes, "documents": documents}, self._rows.ask("quotas")
         for kind, most, used in quotas:
             if wanted[kind] > 0 and used + wanted[kind] > most * slack:
                 raise OverQuota(kind, used=int(used), most=int(most))
@@ -295,11 +256,7 @@ class Room:
 # -- lines ---------------------------------------------------------------------------------------------------------------------
 
 
-_STATE = "select was, size, version, time from anima.file where [own] and key = %(key)s"
-_PROOF = (  # whoever still writes is waited for
-    "select 1 from anima.file where [own] and key = %(key)s for update",
-    "select 1 from anima.line where [own] and key = %(key)s and at = %(at)s and data = %(data)s",
-)
+_PROOF = ("file_locked", "line_there")  # whoever still writes is waited for
 _SLACK = 1.1  # a conversation goes on a little longer than documents may grow
 
 
@@ -321,7 +278,7 @@ class RowLogs(Logs):
         return found
 
     def look(self, id: str) -> LogState | None:
-        found = self.rows.one(_STATE, key=key_of(self.path_of(id))) if ID.match(id) else None
+        found = self.rows.one("log_state", key=key_of(self.path_of(id))) if ID.match(id) else None
         return LogState(id, str(found[0]), int(found[1]), f"{found[0]}.{found[2]}", found[3]) if found else None
 
     def open(self, id: str) -> RowLog:
@@ -406,7 +363,7 @@ class RowLog(OpenLog):
 
     def cut(self, size: int) -> None:
         self.logs.files.put(self._path, self.logs.files.read(self._path, 0, size))
-        found = self.logs.rows.one(_STATE, key=key_of(self._path))
+        found = self.logs.rows.one("log_state", key=key_of(self._path))
         self._of = str(found[0]) if found else self._of
 
     def rewrite(self, make: Callable[[], Iterable[bytes]]) -> None:
@@ -420,8 +377,7 @@ class RowLog(OpenLog):
         if not (self.writes and self._is_open):
             raise BadArguments(f"the log of session {self.id} is closed, or was opened to be read")
         with self.logs.rows.transaction():
-            sql = "select size, was, ended from anima.file where [own] and key = %(key)s for update"
-            found = self.logs.rows.one(sql, key=key_of(self._path))
+            found = self.logs.rows.one("file_locked", key=key_of(self._path))
             if found is None:
                 raise NoSuchSession(f"{self.id}: its transcript was removed")
             if str(found[1]) != self._of:
@@ -486,21 +442,15 @@ class RecordLog:
     def _send(self, held: Transaction, added: _Added) -> None:
         if not added.rows:
             return
-        sql = "insert into anima.record values(%(tenant)s, %(home)s, %(at)s, %(n)s, %(line)s)"
-        self._rows.tell_all(sql, added.rows)
-        sql = "update anima.home set records = records + %(n)s, bytes = bytes + %(size)s where [own]"
-        self._rows.tell(sql, n=len(added.rows), size=len(added.data))
+        self._rows.tell_all("record_new", added.rows)
+        self._rows.tell("records_grown", n=len(added.rows), size=len(added.data))
         held.proof = [("select 1 from anima.record where [own] and at = %(at)s and line = %(line)s", added.rows[0])]
 
     def _committed(self, start: int, end: int) -> bytes:
         at, tail = self._held
         if at <= start and end <= at + len(tail):
             return tail[start - at : end - at]
-        sql = """
-            select at, line from anima.record where [own] and at < %(end)s and at >= coalesce((select max(at)
-            from anima.record where [own] and at <= %(start)s), 0) order by at
-        """
-        found = self._rows.ask(sql, start=start, end=end)
+        found = self._rows.ask("records", start=start, end=end)
         data = b"".join(line for _, line in found)
         if found and end - start <= _TAIL:
             self._hold(found[0][0], data)

@@ -18,24 +18,6 @@ from anima.store.edits import anchor_of, blob_id, common, message_of, patch_of, 
 from anima.store.rows.transaction import HomeRows
 
 WHOLE = 20  # every so many versions of a document one is whole
-_LOG = """
-    select r.id, r.person, r.message, v.path from (select * from anima.revision where [own]
-        and (%(path)s::text is null or n in (select n from anima.version where [own] and path = %(path)s))
-        order by n desc limit %(limit)s) as r
-    left join anima.version v on v.tenant = r.tenant and v.home = r.home and v.n = r.n order by r.n desc, v.path
-"""
-_BACK = """
-    select path, n, blob, start, rest, body from (select path, n, blob, start, rest, body,
-        row_number() over (partition by path order by n desc) as back from anima.version
-        where [own] and path = any(%(paths)s) and n <= %(n)s) as last where back <= %(most)s order by path, n desc
-"""
-_TREE = """
-    select path, blob from (select path, blob, row_number() over (partition by path order by n desc) as back
-    from anima.version where [own] and n <= %(n)s) as last where back = 1 and blob is not null
-"""
-_PUT = (
-    "insert into anima.version values(%(tenant)s, %(home)s, %(path)s, %(n)s, %(blob)s, %(start)s, %(rest)s, %(body)s)"
-)
 
 
 class _Version(NamedTuple):
@@ -64,7 +46,7 @@ class RowHistory(History):
 
     def log(self, path: str | None = None, *, limit: int = 50) -> list[Revision]:
         found: dict[str, tuple[bytes, bytes, list[str]]] = {}
-        for id, person, message, changed in self._rows.ask(_LOG, path=path, limit=limit):
+        for id, person, message, changed in self._rows.ask("revisions_of", path=path, limit=limit):
             found.setdefault(id, (person, message, []))[2].extend([changed] if changed else [])
         return [
             revision_of(id, who, said.decode("utf-8", "replace"), paths) for id, (who, said, paths) in found.items()
@@ -74,7 +56,7 @@ class RowHistory(History):
         return self._texts(self._number(revision), [path]).get(path)
 
     def tree(self, revision: str) -> Mapping[str, str]:
-        return dict(self._rows.ask(_TREE, n=self._number(revision)))
+        return dict(self._rows.ask("tree", n=self._number(revision)))
 
     def diff(self, old: str | None, new: str, path: str | None = None) -> str:
         before, after = self.tree(old) if old else {}, self.tree(new)
@@ -92,8 +74,7 @@ class RowHistory(History):
         return ()
 
     def _number(self, revision: str) -> int:
-        sql = "select n from anima.revision where [own] and id >= %(id)s and id < %(id)s || 'g' limit 2"
-        found = self._rows.ask(sql, id=revision) if revision else []
+        found = self._rows.ask("revision_named", id=revision) if revision else []
         if len(found) != 1:
             raise NoSuchRevision(f"history has no revision {revision}")
         return int(found[0][0])
@@ -105,7 +86,7 @@ class RowHistory(History):
     def _standing(self, n: int, paths: Sequence[str]) -> dict[str, tuple[bytes | None, int]]:
         """Each document at a revision, None where it is gone, and how many versions before it one is whole."""
         chains: dict[str, list[_Version]] = {}
-        for row in self._rows.ask(_BACK, paths=paths, n=n, most=WHOLE) if paths else ():
+        for row in self._rows.ask("versions_back", paths=paths, n=n, most=WHOLE) if paths else ():
             found = _Version(*row)
             chain = chains.setdefault(found.path, [])
             if not chain or chain[-1].start is not None:
@@ -133,14 +114,8 @@ class RowHistory(History):
     ) -> str:
         held = "\n".join(f"{found.blob} {found.path}" for found in versions)
         id = id or hashlib.sha1(b"\0".join([before.encode(), person, message, held.encode()])).hexdigest()
-        self._rows.tell(
-            "insert into anima.revision values(%(tenant)s, %(home)s, %(n)s, %(id)s, %(person)s, %(message)s)",
-            n=n,
-            id=id,
-            person=person,
-            message=message,
-        )
-        self._rows.tell_all(_PUT, [version._asdict() for version in versions])
+        self._rows.tell("revision_new", n=n, id=id, person=person, message=message)
+        self._rows.tell_all("version_new", [version._asdict() for version in versions])
         return id
 
     def take_in(self, revisions: Iterable[tuple[str, bytes, bytes, Mapping[str, bytes | None]]]) -> None:
@@ -163,9 +138,8 @@ class RowHistory(History):
         for n, id, person, message in self._rows.ask(
             "select n, id, person, message from anima.revision where [own] order by n"
         ):
-            sql = "select path, n, blob, start, rest, body from anima.version where [own] and n = %(n)s order by path"
             files: dict[str, bytes | None] = {}
-            for row in self._rows.ask(sql, n=n):
+            for row in self._rows.ask("versions_of", n=n):
                 found = _Version(*row)
                 files[found.path] = held[found.path] = _after(held.get(found.path), found)
             yield id, person, message, files
@@ -189,10 +163,11 @@ class RowHistory(History):
             self.commit({}, note)
 
     def check(self) -> list[str]:
-        sql = "select distinct n from anima.version where [own] and n not in (select n from anima.revision where [own])"
-        wrong, held = [f"revision {row[0]} is gone" for row in self._rows.ask(sql)], dict[str, bytes | None]()
-        sql = "select path, n, blob, start, rest, body from anima.version where [own] order by n, path"
-        for row in self._rows.ask(sql):
+        wrong, held = (
+            [f"revision {row[0]} is gone" for row in self._rows.ask("revisions_gone")],
+            dict[str, bytes | None](),
+        )
+        for row in self._rows.ask("versions"):
             found = _Version(*row)
             held[found.path] = data = _after(held.get(found.path), found)
             if (None if data is None else blob_id(data)) != found.blob:

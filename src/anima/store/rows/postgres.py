@@ -16,28 +16,16 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from anima.errors import Damaged, HomeBusy, MissingExtra, NewerFormat, NoSuchHome, Refused
-from anima.store.rows.transaction import WAIT, Engine, LostConnection, Row, T, Transaction, schema_texts
+from anima.store.rows.transaction import WAIT, Engine, LostConnection, Row, T, Transaction, schema_texts, statements
 
 if TYPE_CHECKING:
     from psycopg import Connection, Cursor
     from psycopg_pool import ConnectionPool
 
-OWNER, APPLICATION = "anima_owner", "anima_app"  # roles: who makes the tables, and who serves homes
+OWNER, APPLICATION = "anima_owner", "anima_app"  # roles, also in SQL: who makes the tables, and who serves homes
 _CONNECTIONS = 16
 _ROWS_AT_ONCE = 16  # of a large answer
 _REACH = 10  # seconds for the first connection of all
-_ROLE = f"""
-    select rolsuper or rolbypassrls or pg_has_role(current_user, '{OWNER}', 'member'),
-        coalesce((select bool_and(row_security_active(c.oid)) from pg_class c
-            where c.relnamespace = 'anima'::regnamespace and c.relkind in ('r', 'p')
-            and c.relname not in ('tenant', 'migration')), false),
-        (select count(*) from anima.migration)
-    from pg_roles where rolname = current_user
-"""
-_CONTENT = """
-    body || coalesce((select string_agg(data, ''::bytea order by at) from anima.line
-        where line.tenant = file.tenant and line.home = file.home and line.key = file.key), ''::bytea)
-"""
 
 
 def shown(address: str) -> str:
@@ -71,7 +59,7 @@ class PostgresDatabase(Engine):
 
         try:
             with psycopg.connect(self.address, connect_timeout=_REACH) as db:
-                may_pass, is_bound, done = db.execute(_ROLE).fetchone() or (True, False, 0)
+                may_pass, is_bound, done = db.execute(statements()["role"]).fetchone() or (True, False, 0)
         except psycopg.OperationalError as error:
             raise Damaged(f"{self.name} cannot be reached: {_first_line(error)}") from None
         except psycopg.Error:
@@ -119,7 +107,7 @@ class PostgresDatabase(Engine):
     # -- statements -----------------------------------------------------------------------------------------------------
 
     def run(self, db: Connection[Any], statement: str, given: Mapping[str, Any]) -> Cursor[Any]:
-        return db.execute(statement.replace("[content]", _CONTENT), given)
+        return db.execute(_with_content(statement), given)
 
     def run_all(self, db: Connection[Any], statement: str, rows: Sequence[Mapping[str, Any]]) -> None:
         db.cursor().executemany(statement, rows)
@@ -132,7 +120,7 @@ class PostgresDatabase(Engine):
         from psycopg import ClientCursor
 
         found: Cursor[Any] = ClientCursor(db)
-        found.execute(f"set local app.tenant to '{tenant}'; {statement.replace('[content]', _CONTENT)}", given)
+        found.execute(f"set local app.tenant to '{tenant}'; {_with_content(statement)}", given)
         found.nextset()
         return self.rows(found)
 
@@ -193,6 +181,10 @@ class PostgresDatabase(Engine):
             if held.db.closed:
                 raise LostConnection(f"{self.name} went away ({_first_line(error)}); nothing was written") from None
             raise Damaged(f"{self.name}: {_first_line(error)}; nothing was written") from error
+
+
+def _with_content(statement: str) -> str:
+    return statement.replace("[content]", statements()["content_in_postgres"])
 
 
 def _is_gone(db: Connection[Any]) -> bool:

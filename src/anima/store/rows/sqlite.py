@@ -24,7 +24,7 @@ from typing import Any
 
 from anima.errors import BadArguments, Damaged, HomeBusy, MissingExtra, NewerFormat, NoSuchHome, Refused
 from anima.store.lock import flock
-from anima.store.rows.transaction import WAIT, Engine, Row, Transaction, schema_texts
+from anima.store.rows.transaction import WAIT, Engine, Row, Transaction, schema_texts, statements
 
 _MADE = "anima_made"  # the table that tells a file of ours, and which texts made it
 _INNER = re.compile("sqlite_|libsql_|_litestream")  # what an engine keeps for itself
@@ -47,10 +47,6 @@ _TABLES = (
     (re.compile(r"\banima\."), ""),
 )
 _BOTH = re.compile(r"^(?:create table|create index|alter table \S+ add column)\b.*?;$", re.M | re.S)
-_CONTENT = """
-    cast(body || coalesce((select group_concat(data, '') from (select data from line where line.tenant = file.tenant
-        and line.home = file.home and line.key = file.key order by at)), '') as blob)
-"""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -323,7 +319,7 @@ def _kept(value: Any) -> Any:
 @cache
 def _told(statement: str) -> tuple[str, tuple[str, ...]]:
     """A statement in SQLite's words, and which value stands at each of its marks."""
-    told = _put(_WORDS, statement.replace("[content]", _CONTENT))
+    told = _put(_WORDS, statement.replace("[content]", statements()["content_in_sqlite"]))
     return re.sub(r"%\(\w+\)s", "?", told), tuple(re.findall(r"%\((\w+)\)s", told))
 
 

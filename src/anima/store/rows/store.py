@@ -38,9 +38,6 @@ from anima.store.safe_open import held
 
 _WORDS = 50  # changes whose words are kept until they have a revision
 _LEASE = 60.0  # seconds that a lease outlives its holder
-_HEADS = """
-    select n, hash from anima.head where [own] and seq > coalesce((select max(seq) from anima.head where [own] and n = 0), 0)
-"""
 
 
 class RowStore:
@@ -118,18 +115,11 @@ class RowStore:
             ended.set()
             renewing.join()
             with suppress(HomeError), self.rows.transaction():
-                sql = "update anima.lease set until = now() where [own] and name = %(name)s and holder = %(holder)s"
-                self.rows.tell(sql, name=name, holder=holder)
+                self.rows.tell("lease_ended", name=name, holder=holder)
 
     def _take(self, name: str, holder: str) -> int | None:
-        sql = """
-            insert into anima.lease values(%(tenant)s, %(home)s, %(name)s, %(holder)s, 1, now() + %(span)s * interval '1 second')
-            on conflict(tenant, home, name) do update set holder = excluded.holder, until = excluded.until,
-                token = lease.token + (lease.holder != excluded.holder)::int
-            where lease.until <= now() or lease.holder = excluded.holder returning token
-        """
         with self.rows.transaction():
-            found = self.rows.one(sql, name=name, holder=holder, span=_LEASE)
+            found = self.rows.one("lease_taken", name=name, holder=holder, span=_LEASE)
         return int(found[0]) if found else None
 
     # -- ledger ---------------------------------------------------------------------------------------------------------
@@ -189,19 +179,14 @@ class RowStore:
                 self._view = None
 
     def _note(self, n: int, digest: str) -> None:
-        """The end of the chain, where the application may only add."""
-        sql = """
-            insert into anima.head(tenant, home, seq, n, hash) select %(tenant)s, %(home)s,
-                coalesce(max(seq), 0) + 1, %(n)s, %(hash)s from anima.head where [own]
-        """
-        self.rows.tell(sql, n=n, hash=digest)
+        self.rows.tell("head_new", n=n, hash=digest)
 
     def had_ledger(self) -> bool:
-        found = self.rows.one(f"select bytes = 0 and exists({_HEADS}) from anima.home where [own]")
+        found = self.rows.one("head_gone")
         return bool(found and found[0]) or (bool(self.noted.all()) and not self.begun)
 
     def anchors(self) -> list[tuple[int, str]]:
-        noted = [(row[0], row[1]) for row in self.rows.ask(f"{_HEADS} order by seq")]
+        noted = [(row[0], row[1]) for row in self.rows.ask("heads")]
         return [*noted, *self.noted.all(), *RowHistory(self.rows).anchors()]
 
     def need_ledger(self) -> None:
@@ -397,9 +382,8 @@ class RowStore:
         for n, line in enumerate(re.findall(rb"[^\n]*\n|[^\n]+", data), 1):
             rows.append({"at": at, "n": n, "line": line})
             at += len(line)
-        self.rows.tell_all("insert into anima.record values(%(tenant)s, %(home)s, %(at)s, %(n)s, %(line)s)", rows)
-        sql = "update anima.home set records = %(n)s, bytes = %(size)s where [own]"
-        self.rows.tell(sql, n=len(rows), size=len(data))
+        self.rows.tell_all("record_new", rows)
+        self.rows.tell("records_put", n=len(rows), size=len(data))
         last = parse(data.rstrip(b"\n").rpartition(b"\n")[2].decode("latin-1"))
         self._note(0, "")
         if last is not None:
@@ -418,12 +402,7 @@ class RowStore:
         return RowLogs(self.rows, self.files, self.state, self.room, folder, suffix, mend)
 
     def changed(self, since: str | None) -> tuple[str, tuple[str, ...] | None]:
-        sql = """
-            select version, null from anima.home where [own] union all
-            select 0, path from anima.file where [own] and is_document and version > %(since)s::bigint union all
-            select 0, path from anima.gone where [own] and version > %(since)s::bigint
-        """
-        if not (rows := self.rows.ask(sql, since=since)):
+        if not (rows := self.rows.ask("changed", since=since)):
             raise NoSuchHome(f"{self.name}: this home is gone")
         mark = str(max(version for version, _ in rows))
         return mark, tuple(sorted({path for _, path in rows if path})) if since is not None else None

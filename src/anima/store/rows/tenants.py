@@ -23,36 +23,21 @@ from typing import TYPE_CHECKING, Any
 
 from anima.errors import BadArguments, Damaged, MissingExtra, NewerFormat, NoSuchHome, NotFound, printable
 from anima.store.rows import KEY, Seal, engine_at
-from anima.store.rows.postgres import APPLICATION, OWNER, shown
-from anima.store.rows.transaction import HomeRows, schema_texts
+from anima.store.rows.postgres import OWNER, shown
+from anima.store.rows.transaction import HomeRows, schema_texts, statements
 
 if TYPE_CHECKING:
-    from psycopg import Connection
+    from psycopg import Connection, Cursor
 
-_TABLES = """
-    select c.relname from pg_class c join pg_attribute a on a.attrelid = c.oid and a.attname = 'tenant'
-    where c.relnamespace = 'anima'::regnamespace and c.relkind in ('r', 'p') and c.relname != 'tenant' order by 1
-"""
 _LEFT = (
     "dead rows until the server vacuums, its log up to {} until that is recycled or archived no more, and backups until they "
     "expire still hold it"
 )
 KINDS = ("bytes", "documents", "requests", "tokens")  # of quotas; the last two are a day's
-_SHOWN = "id, agent, kind, name, scope, sender, access, made, expires"  # of a credential
 _CHANNEL, _MARKS = "anima", 200  # of one message, which has fewer than 8,000 bytes
-_FOUND = "tenant tenant_name is_suspended id agent kind name scope sender access made expires".split()
-_ADD = """
-    select anima.credential_add(%(id)s, %(agent)s, %(kind)s, %(name)s, %(scope)s, %(sender)s, %(access)s, %(expires)s,
-        %(by)s, %(digest)s)
-"""
-_COUNT = """
-    insert into anima.usage(tenant, kind, amount) values(%(tenant)s, %(kind)s, %(amount)s)
-    on conflict(tenant, day, kind) do update set amount = usage.amount + excluded.amount
-"""
-_COUNTED = """
-    select k.kind, anima.used(k.kind), q.most from unnest(array['requests', 'tokens']) k(kind)
-    left join anima.quota q on q.tenant = %(tenant)s and q.kind = k.kind
-"""
+_FOUND = (
+    "tenant tenant_name is_suspended id agent kind name scope sender access made expires".split()
+)  # of a credential
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,8 +81,7 @@ class Tenants:
         """Lets nobody open a home of this tenant's; with `again`, lets them once more."""
         with self._owning() as db:
             self._number(db, name)
-            sql = "update anima.tenant set suspended = case when %s then null else now() end where name = %s"
-            db.execute(sql, (again, name))
+            _run(db, "tenant_suspended", again=again, name=name)
 
     def erase(self, name: str) -> tuple[int, str]:
         """Deletes everything a tenant has, and the tenant; how many rows went, and what is out of reach. Raises Damaged
@@ -131,40 +115,30 @@ class Tenants:
 
     def tokens(self, name: str) -> list[dict[str, Any]]:
         """Every credential of a tenant's that works, the oldest first, without its digest."""
-        sql = f"""
-            select {_SHOWN} from anima.credential where tenant = %s and (expires is null or expires > now())
-            order by made, id
-        """
         with self._owning() as db:
-            rows = db.execute(sql, (self._number(db, name),)).fetchall()
-        return [dict(zip(_SHOWN.split(", "), row, strict=True)) for row in rows]
+            rows = _run(db, "credentials", tenant=self._number(db, name)).fetchall()
+        return [dict(zip(_FOUND[3:], row, strict=True)) for row in rows]
 
     def add_token(self, name: str, about: Mapping[str, Any], digest: bytes) -> None:
         """Keeps a new credential: what it is, and the digest of its secret."""
         with self._owning() as db, as_owner(db, self._number(db, name)):
-            db.execute(_ADD, {**about, "by": None, "digest": digest})
+            _run(db, "credential_new", **{**about, "by": None, "digest": digest})
 
     def rotate_token(self, name: str, id: str, digest: bytes, *, grace: timedelta) -> None:
         """Gives a credential another secret. The one before works as long as `grace` says; browsers that came in with it
         do not. Raises NotFound."""
-        sql = """
-            update anima.credential set digest = %s, before = digest, until = now() + %s
-            where tenant = %s and id = %s and kind != 'page' and (expires is null or expires > now())
-        """
         with self._owning() as db, db.transaction():
             number = self._number(db, name)
-            if not db.execute(sql, (digest, grace, number, id)).rowcount:
+            if not _run(db, "credential_rotated", digest=digest, grace=grace, tenant=number, id=id).rowcount:
                 raise _no_token(id)
-            sql = "delete from anima.credential where tenant = %s and made_by = %s and kind = 'page'"
-            db.execute(sql, (number, id))
+            _run(db, "credential_pages_gone", tenant=number, id=id)
 
     def revoke_token(self, name: str, id: str) -> None:
         """Takes a credential back, at once and everywhere, with all that was made with it. Raises NotFound."""
         with self._owning() as db:
             number = self._number(db, name)
             with as_owner(db, number):
-                sql = "select anima.credential_drop(id, agent) from anima.credential where tenant = %s and id = %s"
-                if not db.execute(sql, (number, id)).fetchall():
+                if not _run(db, "credential_gone", tenant=number, id=id).fetchall():
                     raise _no_token(id)
 
     def _shown(self, db: Connection[Any], name: str) -> Tenant:
@@ -178,11 +152,8 @@ class Tenants:
                 sql = f"select count(*), coalesce(sum(pg_column_size(each)), 0) from anima.{table} as each where tenant = %s"
                 found = db.execute(sql, (number,)).fetchone() or (0, 0)
                 rows, bytes = rows + int(found[0]), bytes + int(found[1])
-            sql = """
-                select k.kind, anima.used(k.kind), q.most from unnest(%s::text[]) with ordinality k(kind, n)
-                left join anima.quota q on q.tenant = %s and q.kind = k.kind order by n
-            """
-            usage = {kind: (used, most) for kind, used, most in db.execute(sql, (list(KINDS), number)).fetchall()}
+            found = _run(db, "usage", kinds=list(KINDS), tenant=number).fetchall()
+            usage = {kind: (used, most) for kind, used, most in found}
         return Tenant(name=name, made=made, suspended=suspended, agents=agents, rows=rows, bytes=bytes, usage=usage)
 
     def _number(self, db: Connection[Any], name: str) -> int:
@@ -206,9 +177,13 @@ class Tenants:
             raise Damaged(f"{self.name}: {said}", hint=hint) from None
 
 
+def _run(db: Connection[Any], name: str, /, **given: Any) -> Cursor[Any]:
+    """Carries out a statement of that name."""
+    return db.execute(statements()[name], given or None)
+
+
 def _tables(db: Connection[Any]) -> list[str]:
-    """Every table that has rows of tenants: none that comes later is forgotten."""
-    return [row[0] for row in db.execute(_TABLES).fetchall()]
+    return [row[0] for row in _run(db, "tables").fetchall()]
 
 
 def _no_token(id: str) -> NotFound:
@@ -251,7 +226,7 @@ class Fleet:
 
     def add_credential(self, tenant: int, about: Mapping[str, Any], *, by: str | None, digest: bytes) -> None:
         with self._telling(tenant) as rows:
-            rows.tell(_ADD, **{**about, "by": by, "digest": digest})
+            rows.tell("credential_new", **{**about, "by": by, "digest": digest})
 
     def drop_credential(self, tenant: int, id: str, agent: str) -> bool:
         """Takes a credential of a tenant's agent back, with all that was made with it; whether there was one."""
@@ -263,16 +238,15 @@ class Fleet:
     def count(self, tenant: int, counted: Mapping[str, int]) -> dict[str, tuple[int, int | None]]:
         """Adds to what a tenant did today, on whatever server; requests and tokens so far, each with its quota."""
         with self._telling(tenant) as rows:
-            rows.tell_all(_COUNT, [{"kind": kind, "amount": amount} for kind, amount in counted.items() if amount])
-            found = rows.ask(_COUNTED)
+            rows.tell_all("usage_new", [{"kind": kind, "amount": amount} for kind, amount in counted.items() if amount])
+            found = rows.ask("usage", kinds=["requests", "tokens"])
         return {kind: (int(used), most) for kind, used, most in found}
 
     def note_shown(self, tenant: int, pass_id: str, face: str) -> None:
         """A page showed a proposal whole to whoever has this pass."""
         with self._telling(tenant) as rows:
             rows.tell("delete from anima.shown where tenant = %(tenant)s and time < now() - interval '1 day'")
-            sql = "insert into anima.shown values(%(tenant)s, %(id)s, %(face)s) on conflict do nothing"
-            rows.tell(sql, id=pass_id, face=face)
+            rows.tell("shown_new", id=pass_id, face=face)
 
     def was_shown(self, tenant: int, pass_id: str, face: str) -> bool:
         sql = "select 1 from anima.shown where tenant = %(tenant)s and pass = %(id)s and face = %(face)s"
@@ -321,17 +295,6 @@ class Fleet:
 # -- tables ---------------------------------------------------------------------------------------------------------------
 
 _LOCK = 0x616E696D61  # one number for all who bring tables up to date
-_ROLES = f"""
-    do $$ begin
-        if not exists(select from pg_roles where rolname = '{OWNER}') then create role {OWNER} nologin; end if;
-        if not exists(select from pg_roles where rolname = '{APPLICATION}') then create role {APPLICATION} login; end if;
-        if not pg_has_role(current_user, '{OWNER}', 'set') then execute 'grant {OWNER} to current_user'; end if;
-    end $$;
-    create schema if not exists anima authorization {OWNER};
-"""
-_MIGRATION = """
-    create table if not exists anima.migration(n integer primary key, digest text not null, time timestamptz default now())
-"""
 
 
 def bring_up(db: Connection[Any]) -> int:
@@ -339,9 +302,9 @@ def bring_up(db: Connection[Any]) -> int:
     where an earlier text is another one, NewerFormat where a newer anima was here."""
     db.execute("select pg_advisory_lock(%s)", (_LOCK,))
     try:
-        db.execute(_ROLES)
+        _run(db, "roles")
         with as_owner(db):
-            db.execute(_MIGRATION)
+            _run(db, "migration")
             done = dict(db.execute("select n, digest from anima.migration").fetchall())
         if len(done) > len(schema_texts()):
             raise NewerFormat("the database", found=len(done), known=len(schema_texts()))

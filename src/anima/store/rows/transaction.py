@@ -1,9 +1,8 @@
 """What a thread does to the rows of one home while it holds that home's lock: one transaction.
 
 Promise: the same over every engine. The lock is the home's row; a lost connection is told from a lost answer: whether
-COMMIT took effect is looked up by what it wrote. Statements are PostgreSQL's, `[own]` in them stands for the home's own rows
-and `[content]` for a file's bytes; an engine that speaks otherwise puts them into its own words.
-Not here: connections (postgres, sqlite), what the rows mean.
+COMMIT took effect is looked up by what it wrote. A statement is PostgreSQL's, or the name of one in `statements.sql`; an
+engine that speaks otherwise puts them into its own words. Not here: connections (postgres, sqlite), what the rows mean.
 """
 
 from __future__ import annotations
@@ -24,11 +23,6 @@ Row = tuple[Any, ...]
 OWN = "{0}tenant = %(tenant)s and {0}home = %(home)s"  # what `[own]` stands for, and `[own a]` for a table called a
 WAIT = 30.0  # seconds for a connection, or for a COMMIT of somebody else's
 _TRIES = 3
-_LOCK = """
-    select version, records, bytes, anchored, epoch from anima.home
-    where [own] for update
-"""
-_SCHEMA = files(__package__).joinpath("schema")
 
 
 class LostConnection(Damaged):
@@ -222,7 +216,7 @@ class HomeRows:
 
     def _take_lock(self, held: Transaction, patience: float) -> None:
         def row() -> Row | None:
-            return next(iter(self.engine.rows(self._run(held.db, _LOCK, {}))), None)
+            return next(iter(self.engine.rows(self._run(held.db, "home_locked", {}))), None)
 
         held.row = self.engine.locked(held, row, patience)
         if held.row is None:
@@ -263,7 +257,7 @@ class HomeRows:
 
 
 def _told(statement: str) -> str:
-    return _filled(statement, OWN)
+    return _filled(statements().get(statement, statement), OWN)
 
 
 @cache
@@ -274,5 +268,12 @@ def _filled(statement: str, own: str) -> str:
 @cache
 def schema_texts() -> tuple[str, ...]:
     """The texts that make the tables, in order: each is carried out once, and none is ever edited."""
-    found = sorted(each.name for each in _SCHEMA.iterdir() if each.name.endswith(".sql"))
-    return tuple(_SCHEMA.joinpath(name).read_text(encoding="utf-8") for name in found)
+    found = [each for each in files(__package__).joinpath("schema").iterdir() if each.name.endswith(".sql")]
+    return tuple(each.read_text(encoding="utf-8") for each in sorted(found, key=lambda each: each.name))
+
+
+@cache
+def statements() -> dict[str, str]:
+    """The statements of `statements.sql` by name: each stands beneath a line that says it, up to a blank one."""
+    text = files(__package__).joinpath("statements.sql").read_text(encoding="utf-8")
+    return dict(re.findall(r"^-- (\w+)(?:: .*)?\n((?:.+\n)+)", text, re.M))
