@@ -30,9 +30,10 @@ from anima.memory.forgotten import ForgottenList, Phrase, dumped, loaded
 from anima.model import File, fold, is_address
 from anima.store import Note, Store, Swapping, Whole
 from anima.store.edits import Heads, without_text
+from anima.store.git import rewrite_staged
 from anima.store.outside import Shelf, Snapshot, expanded, open_archive
 from anima.store.private import MACHINERY, REPOSITORIES, make_home_folder, path_of_state
-from anima.store.whole import MAX_BYTES, FolderWhole, rewrite_staged
+from anima.store.whole import MAX_BYTES, FolderWhole
 from anima.text.phrases import loose
 
 BEFORE = "before-restore"
@@ -307,13 +308,15 @@ def _cleaned(source: _Source, place: _Place, swap: Swapping, seen: Seen, fresh: 
     swap.stage(_LIST, [dumped((then | dict(fresh)).values())], mode=0o600, mtime=0)
 
     note = Note(what="restore", actor="owner", author=source.manifest.agent, time=place.now)
-    staged = rewrite_staged(
+    rewrite_staged(
         swap.place,
         lambda path, data: _without(forgotten, place.transcript, path, data),
         lambda said: without_text(said, forgotten.holds),
         note,
     )
-    found = _compared(source, seen, whole.name, [file for file, _ in staged.values()])
+    with FolderWhole.at(swap.place) as staged:
+        files = [file for file, _ in staged.survey().values()]
+    found = _compared(source, seen, whole.name, files)
     told = f"{len(fresh)} phrases were forgotten since this snapshot; {lost} things that held them are left out"
     notes = (f"{told}, so the home differs from the snapshot there", *unread)
     return replace(found, forgotten=len(fresh), notes=notes)

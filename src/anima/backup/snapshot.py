@@ -24,8 +24,8 @@ from anima.errors import BadArguments, Damaged, HomeError, NotFound
 from anima.ledger import Key, parse
 from anima.site import Site
 from anima.store import Whole, outside
-from anima.store.folder import as_damage
 from anima.store.outside import Shelf, Snapshot, expanded, open_archive, snapshot_at
+from anima.store.safe_open import as_damage
 from anima.text.phrases import Left, Sought, Touched
 
 _ELSEWHERE, _TRIED = "snapshots/elsewhere", "snapshots/tried"

@@ -26,7 +26,7 @@ from anima.model import Access, Choose, Complete, DocPath, Document, Embedder, E
 from anima.prompt import Hook
 from anima.prompt.gather import AgentIdentity, Prompts, main_prompt
 from anima.site import Site, World
-from anima.store import closed
+from anima.store.safe_open import closed
 
 if TYPE_CHECKING:
     from anima.backup.export import Exported

@@ -25,8 +25,8 @@ from anima.site import Named, Site, World, first_agent, laid_out, rules_for
 from anima.store import Rules, Store
 from anima.store.folder import Folder
 from anima.store.overlay import Below, Layers, Overlay, OverlayDocuments, OverlayStore
-from anima.store.place import FolderStore
-from anima.store.private import made_as, make_home_folder, mark_made, open_home_folder
+from anima.store.place import FolderStore, open_home_folder
+from anima.store.private import made_as, make_home_folder, mark_made
 
 if TYPE_CHECKING:
     from anima.store.rows import RowPlace

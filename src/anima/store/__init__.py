@@ -31,11 +31,6 @@ TORN = f"{ASIDE}/torn"
 _SET_ASIDE = re.compile(rf"{re.escape(MACHINE)}/{ASIDE}/(?![^/]+/repository[^/]*/)")
 
 
-def closed() -> BadArguments:
-    """The error of whoever goes on with a home that was let go: nothing is wrong with the home itself."""
-    return BadArguments("this home was closed", hint="open it again with Home.open")
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
     """Changes that are written together or not at all, with the verdict that allows them.

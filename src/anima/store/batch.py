@@ -24,9 +24,20 @@ from anima.ledger.views import Provenance
 from anima.model import Answer, Change, DocPath, Kind, Verdict, digest_of
 from anima.store import Batch
 from anima.store.edits import Present, edit_of, intent_of, must_allow, seen_record
-from anima.store.folder import Folder, Signature, Unconfirmed, as_damage, signature_of, why
+from anima.store.folder import Folder
 from anima.store.private import STAGE, Machine
-from anima.store.safe_open import held, open_beneath, read_range, regular, write_all
+from anima.store.safe_open import (
+    Signature,
+    Unconfirmed,
+    as_damage,
+    held,
+    open_beneath,
+    read_range,
+    regular,
+    signature_of,
+    why,
+    write_all,
+)
 
 # A batch that the gate allowed before the crash is finished, not judged again.
 RECOVERY = Verdict(answer=Answer.ALLOW, rule="recovery", reason="the gate had allowed it before it was interrupted")

@@ -22,10 +22,10 @@ from anima.ledger import Key, Ledger, Still
 from anima.ledger.views import Provenance, Verification, renew, verify
 from anima.model import DocPath, Entry, Remark, fold
 from anima.store import ASIDE, MACHINE
-from anima.store.folder import Folder, as_damage
+from anima.store.folder import Folder
 from anima.store.place import FolderStore
 from anima.store.private import STAGE
-from anima.store.safe_open import held, open_beneath, open_folder
+from anima.store.safe_open import as_damage, held, open_beneath, open_folder
 from anima.store.whole import OWN_MARK
 from anima.text.dates import day_in_name
 

@@ -25,6 +25,7 @@ from anima.model import DocPath
 from anima.store import Note, Revision
 from anima.store import repository as repo
 from anima.store.edits import anchor_of, blob_id, message_of, patch_of, person_of, revision_of
+from anima.store.private import BARE, GIT
 from anima.store.repository import Commit, Entry, Repository, is_file, lay_out, mapped, tree_bytes
 from anima.store.safe_open import held, open_beneath, write_all
 
@@ -431,6 +432,15 @@ class History(Repository, store.History):
                 with suppress(*repo.BROKEN):
                     line.update((commit.id, commit) for commit in self._line(tip))
         return list(line.values())
+
+
+def rewrite_staged(place: str, clean: Clean, message: Callable[[str], str], note: Note) -> None:
+    """Rewrites the history among files that are staged, if there is one, and makes all of them durable."""
+    for repository in (f"{place}/{name}" for name in (GIT, BARE)):
+        if os.path.isfile(f"{repository}/{repo.MARK}"):
+            with closing(History.open(repository)) as history:
+                history.rewrite(clean, message, note)
+    os.sync()
 
 
 def _swap(here: str) -> None:

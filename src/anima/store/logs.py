@@ -21,10 +21,19 @@ from functools import partial
 from anima.errors import BadArguments, Damaged, NoSuchSession
 from anima.model import DocPath
 from anima.store import ID, Logs, LogState, Mend, OpenLog, never_whole
-from anima.store.folder import Folder, as_damage
+from anima.store.folder import Folder
 from anima.store.lock import flock, patiently, unlock
 from anima.store.private import Machine
-from anima.store.safe_open import append_all, held, open_beneath, open_folder, open_regular, read_range, regular
+from anima.store.safe_open import (
+    append_all,
+    as_damage,
+    held,
+    open_beneath,
+    open_folder,
+    open_regular,
+    read_range,
+    regular,
+)
 
 PATIENCE = 30.0
 

@@ -24,9 +24,9 @@ from typing import IO, Any, BinaryIO, Protocol
 
 from anima.errors import BadArguments, BadText, Damaged, MissingExtra, NoSuchHome, NotFound, Refused, printable
 from anima.store import MACHINE
-from anima.store.folder import Folder, as_damage, give_mode, why
+from anima.store.folder import Folder
 from anima.store.lock import flock
-from anima.store.safe_open import held
+from anima.store.safe_open import as_damage, give_mode, held, why
 
 BLOCK = 1 << 20
 PART = re.compile(r"\.anima-[0-9a-f]{16}\.part\Z")  # a file that is being written

@@ -6,15 +6,17 @@ late or broken without hurting a document. Lives as long as its Home. Not here: 
 
 from __future__ import annotations
 
+import json
 import os
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from anima.config import FILE
-from anima.errors import BadInput, Damaged, HomeError, NoSuchDocument
-from anima.ledger import Key, Ledger, Record
+from anima.errors import BadInput, Damaged, HomeError, NoSuchDocument, Refused, refuse_newer
+from anima.ledger import FORMAT, Key, Ledger, Record
 from anima.ledger.views import CHANGED, Provenance
 from anima.model import DocPath
 from anima.store import TORN, Batch, Mend, Note, Rules, Written, never_whole
@@ -24,12 +26,40 @@ from anima.store.folder import Folder
 from anima.store.lock import PATIENCE
 from anima.store.logs import LineFolder
 from anima.store.private import BARE, GIT, Machine
+from anima.store.safe_open import is_restoring
 from anima.store.whole import FolderWhole
 
 if TYPE_CHECKING:
     from anima.store.git import History
 
 _WORDS = 50  # changes whose words are kept until they are committed
+
+
+def open_home_folder(path: str | Path) -> Folder:
+    """The folder at a path, once a restore that a crash cut short is finished: before anybody reads, the home is old or
+    new. Raises NoSuchHome, or NewerFormat for a home that a newer anima wrote."""
+    folder = Folder(path)
+    try:
+        if is_restoring(folder):
+            machine = Machine(folder)
+            try:
+                with machine.lock.hold():
+                    pass  # taking the lock finishes it
+            except Refused:
+                pass  # which is what it tells us
+            finally:
+                machine.lock.close()
+                folder.close()
+            folder = Folder(folder.root)
+        # A ledger begins with the number of its format, and a newer version that brings a home up to date puts its own
+        # into `.anima/format`. A ledger without a number is damage, and whoever reads the ledger says so.
+        for file in (".anima/format", ".anima/ledger.jsonl"):
+            with suppress(ValueError, KeyError, TypeError, RecursionError):
+                refuse_newer(file, json.loads(folder.first_line(file))["format"], FORMAT)
+    except BaseException:
+        folder.close()
+        raise
+    return folder
 
 
 class FolderStore:

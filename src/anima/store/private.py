@@ -24,16 +24,24 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from anima.errors import BadInput, BadPath, Damaged, HomeBusy, Refused, printable, refuse_newer
-from anima.ledger import FORMAT
+from anima.errors import BadInput, BadPath, Damaged, HomeBusy, Refused, printable
 from anima.model import MAX_PATH, DocPath, File, fold
 from anima.store import MACHINE
-from anima.store.folder import RESTORED, Folder, as_damage, is_restoring
-from anima.store.folder import STAGE as STAGE
 from anima.store.lock import HomeLock, flock, patiently, restored_meanwhile
-from anima.store.safe_open import append_all, held, open_beneath, open_folder, read_range, regular
+from anima.store.safe_open import (
+    RESTORED,
+    HeldFolder,
+    append_all,
+    as_damage,
+    held,
+    is_restoring,
+    open_beneath,
+    open_folder,
+    read_range,
+    regular,
+)
 
-IGNORE = f"{MACHINE}/.gitignore"
+STAGE, IGNORE = f"{MACHINE}/stage", f"{MACHINE}/.gitignore"
 MAX_BYTES = 256 * 2**20  # of one small file; a proposal holds a few documents at most
 JOURNAL, LOG, AREA = "restoring", "restored", "restore"
 TREE = "home"  # beneath the area
@@ -55,7 +63,7 @@ _STAGED = re.compile(rf"{re.escape(STAGE)}/[0-9a-f]{{16}}")
 class Machine:
     """The `.anima` folder of one store: its `State`, and what batches and logs stage there."""
 
-    def __init__(self, store: Folder) -> None:
+    def __init__(self, store: HeldFolder) -> None:
         self._store = self.store = store
         lock = f"{MACHINE}/lock"
         self.lock = HomeLock(
@@ -281,7 +289,7 @@ class Journal(NamedTuple):
     said: str
 
 
-def clear_area(store: Folder) -> None:
+def clear_area(store: HeldFolder) -> None:
     """An area without what an interrupted swap left there. Raises Damaged."""
     with as_damage("what an earlier restore left cannot be removed"), suppress(FileNotFoundError):
         shutil.rmtree(f"{MACHINE}/{AREA}", dir_fd=store.fd)
@@ -296,7 +304,7 @@ def carry_on(machine: Machine) -> None:
         _remove(machine, swap.gone)
         folders = {_place(machine, *put) for put in swap.puts}
         for folder in sorted(folders | {path.rpartition("/")[0] for path in swap.gone}):
-            while folder and not store.is_folder(folder):  # it went with its last file
+            while folder and store.kind_of(folder) != "folder":  # it went with its last file
                 folder = folder.rpartition("/")[0]
             machine.sync_folder(folder)
         _drop_derived(machine)
@@ -334,7 +342,7 @@ def _place(machine: Machine, staged: str, path: str) -> str:
     store, staged, folder = machine.store, f"{MACHINE}/{AREA}/{staged}", path.rpartition("/")[0]
     if store.stat(staged) is not None:
         try:
-            if store.is_folder(path):  # it goes if nothing but empty folders is in it
+            if store.kind_of(path) == "folder":  # it goes if nothing but empty folders is in it
                 for inner, _, _, _ in os.fwalk(path, topdown=False, dir_fd=store.fd):
                     os.rmdir(inner, dir_fd=store.fd)
             store.make_folder(folder)
@@ -457,33 +465,6 @@ def own_mode(path: str, mode: int) -> int:
 # -- the folder of a home ---------------------------------------------------------------------------------------------------
 
 
-def open_home_folder(path: str | Path) -> Folder:
-    """The folder at a path, once a restore that a crash cut short is finished: before anybody reads, the home is old or
-    new. Raises NoSuchHome, or NewerFormat for a home that a newer anima wrote."""
-    folder = Folder(path)
-    try:
-        if is_restoring(folder):
-            machine = Machine(folder)
-            try:
-                with machine.lock.hold():
-                    pass  # taking the lock finishes it
-            except Refused:
-                pass  # which is what it tells us
-            finally:
-                machine.lock.close()
-                folder.close()
-            folder = Folder(folder.root)
-        # A ledger begins with the number of its format, and a newer version that brings a home up to date puts its own
-        # into `.anima/format`. A ledger without a number is damage, and whoever reads the ledger says so.
-        for file in (".anima/format", ".anima/ledger.jsonl"):
-            with suppress(ValueError, KeyError, TypeError, RecursionError):
-                refuse_newer(file, json.loads(folder.first_line(file))["format"], FORMAT)
-    except BaseException:
-        folder.close()
-        raise
-    return folder
-
-
 def make_home_folder(path: Path, *, for_owner: bool) -> None:
     """Makes the folder if it is missing; with `for_owner`, for its owner alone. Raises Refused."""
     try:
@@ -497,13 +478,13 @@ def make_home_folder(path: Path, *, for_owner: bool) -> None:
         raise Refused(f"{path}: the folder cannot be made ({os.strerror(error.errno or 0)})") from None
 
 
-def mark_made(folder: Folder, dialect: str) -> None:
+def mark_made(folder: HeldFolder, dialect: str) -> None:
     """Says that we made this home, and in which dialect: its history may then stand in `.git`, where a person looks for
     it, and it stays what it is when its configuration no longer says so."""
     Machine(folder).put("made", f"{dialect}\n".encode())
 
 
-def made_as(folder: Folder) -> str:
+def made_as(folder: HeldFolder) -> str:
     """The dialect we made this home in; "" where we did not, or cannot tell."""
     try:
         return (Machine(folder).get("made") or b"").decode("utf-8", "replace").strip()

@@ -1,8 +1,8 @@
-"""Opening what lies beneath a folder, and nothing else; bytes in and out of what is open.
+"""A folder and what lies beneath it, and nothing else: opened, looked at and made; bytes in and out of what is open.
 
 Promise: no path opened here follows a link or leaves the folder, even while somebody swaps folders for links: each
 folder on the way is opened in the one before it, without following links, and held by descriptor.
-Not here: which names are allowed (model.DocPath).
+Errors of the system are said as ours. Not here: which names are allowed (model.DocPath), what a document is (folder).
 """
 
 from __future__ import annotations
@@ -10,13 +10,37 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Literal
+
+from anima.errors import BadArguments, BadPath, Damaged, NoSuchHome, Refused, printable
 
 _NOFOLLOW = os.O_CLOEXEC | os.O_NOFOLLOW
 ONLY_NAMED = getattr(os, "O_PATH", os.O_RDONLY | os.O_NONBLOCK)  # a file that nobody wants to read or write
 _FOLDER = ONLY_NAMED | os.O_DIRECTORY | _NOFOLLOW
 BLOCK = 1 << 20
+RESTORED = ".anima/restored"  # the record of restores
+_NOT_THERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EXDEV, errno.EACCES, errno.EPERM, errno.ENAMETOOLONG)
+
+Kind = Literal["file", "folder", "link", "other"]
+_KINDS: dict[int, Kind] = {stat.S_IFREG: "file", stat.S_IFDIR: "folder", stat.S_IFLNK: "link"}
+Signature = tuple[int, int, int, int, int]
+
+
+def closed() -> BadArguments:
+    """The error of whoever goes on with a home that was let go: nothing is wrong with the home itself."""
+    return BadArguments("this home was closed", hint="open it again with Home.open")
+
+
+class Unconfirmed(Damaged):
+    """Everything is in its place, but the disk did not confirm that it will stay there."""
+
+
+def signature_of(found: os.stat_result) -> Signature:
+    """What tells that a file is the one we read: device, inode, size and both times."""
+    return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
 
 
 def open_beneath(root: int, path: str, flags: int, mode: int = 0o600) -> int:
@@ -114,3 +138,211 @@ def read_range(fd: int, start: int, end: int) -> bytes:
         pieces.append(piece)
         start += len(piece)
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+
+class HeldFolder:
+    """A folder that is held by descriptor, and what lies beneath it: looked at, walked through, and made."""
+
+    def __init__(self, root: str | Path) -> None:
+        """Pins the folder. A link to a home is followed once, here; beneath the home no link is."""
+        given = Path(root)
+        try:
+            given = given.expanduser()
+            self.root = self.name = str(given.resolve(strict=True))
+            self._fd = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        except FileNotFoundError:
+            raise NoSuchHome(
+                f"{given}: there is no such folder",
+                hint=f"anima init {given} makes a home there; in Python, Home.create",
+            ) from None
+        except NotADirectoryError:
+            raise NoSuchHome(f"{given}: a home is a folder, and this is a file") from None
+        except (OSError, RuntimeError, ValueError) as error:
+            raise NoSuchHome(f"{printable(str(given))}: cannot be opened ({why(error)})") from None
+        owner = os.fstat(self.fd).st_uid
+        if owner != os.geteuid():
+            self.close()
+            raise Refused(
+                f"{given}: the folder belongs to another user (uid {owner}); a home belongs to whoever runs it",
+                rule="foreign-owner",
+            )
+        self._held_whole: dict[Signature, bool] = {}  # of files with several names: whether all of them lie here
+        self._named: dict[str, tuple[Signature, dict[str, str]]] = {}  # by folder: name, exact or folded → name
+        self.epoch = self.signature(RESTORED)  # a restore puts another file there
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    @property
+    def fd(self) -> int:
+        """The folder itself, held open. Raises BadArguments once it was let go."""
+        if self._fd < 0:
+            raise closed()
+        return self._fd
+
+    @property
+    def identity(self) -> str:
+        """What trust in this home is bound to: a folder that took this one's place has another."""
+        return str(os.fstat(self.fd).st_ino)
+
+    def check_there(self) -> None:
+        """Raises Damaged where the folder itself was taken away while it was open: nothing in it is no answer then."""
+        if os.fstat(self.fd).st_nlink == 0:
+            raise Damaged(f"{self.root}: the folder was taken away while it was open", hint="is its disk mounted?")
+
+    def holds_every_name(self, found: os.stat_result) -> bool:
+        """Whether every name of a file lies in the home. Looks through all of it, once while the file is unchanged."""
+        if found.st_nlink < 2:
+            return True
+        mark = signature_of(found)
+        if mark not in self._held_whole:
+            here = sum((each.st_dev, each.st_ino) == mark[:2] for _, each in self.walk())
+            self._held_whole[mark] = here == found.st_nlink
+        return self._held_whole[mark]
+
+    def stat(self, actual: str) -> os.stat_result | None:
+        """The stat of a path as it is spelt on disk, or None. A quick look that reads nothing."""
+        try:
+            return os.stat(actual, dir_fd=self.fd, follow_symlinks=False)
+        except (OSError, ValueError):
+            return None
+
+    def signature(self, actual: str) -> Signature | None:
+        found = self.stat(actual)
+        return signature_of(found) if found else None
+
+    def version(self, path: str) -> str | None:
+        found = self.signature(path)
+        return ".".join(map(str, found)) if found else None
+
+    def kind_of(self, path: str) -> Kind | None:
+        found = self.stat(path)
+        return _KINDS.get(stat.S_IFMT(found.st_mode), "other") if found else None
+
+    def raw_names(self, folder: str) -> tuple[str, ...]:
+        """Every name in a folder, hidden ones too; none when there is no such folder, or it is not ours to read.
+
+        Raises Damaged when the disk does not tell, because "nothing there" would be a lie.
+        """
+        try:
+            with held(open_folder(self.fd, folder)) as fd:
+                return tuple(os.listdir(fd))
+        except ValueError:
+            return ()
+        except OSError as error:
+            if error.errno in _NOT_THERE:
+                return ()
+            raise Damaged(f"{folder or 'the home'}: the folder cannot be read ({why(error)})") from None
+
+    def last_line(self, actual: str) -> bytes:
+        """The last line of a file of ours with its line end, if it has one; nothing where there is no file."""
+        with suppress(OSError), regular(self.fd, actual) as (fd, found):
+            size, span = found.st_size, 4096
+            while True:
+                tail = os.pread(fd, span, max(0, size - span))
+                if b"\n" in tail[:-1] or span >= size:
+                    return tail[tail.rfind(b"\n", 0, max(len(tail) - 1, 0)) + 1 :]
+                span *= 8
+        return b""
+
+    def first_line(self, actual: str) -> bytes:
+        """The first line of a file of ours, at most a page of it; nothing where there is no file."""
+        with suppress(OSError), regular(self.fd, actual) as (fd, _):
+            return os.pread(fd, 4096, 0).partition(b"\n")[0]
+        return b""
+
+    def forget(self, actual: str) -> None:
+        """Drops what is remembered of the folder of a file that was just written."""
+        self._named.pop(actual.rpartition("/")[0], None)
+
+    def walk(self, folder: str = ".") -> Iterator[tuple[str, os.stat_result]]:
+        """(path, stat) of all that lies beneath a folder, hidden and folders too; links are not followed."""
+        if self.kind_of(folder) != "folder":
+            return
+        for where, folders, names, fd in os.fwalk(folder, dir_fd=self.fd, follow_symlinks=False):
+            folders.sort()
+            for name in sorted([*folders, *names]):
+                try:
+                    yield os.path.normpath(f"{where}/{name}"), os.stat(name, dir_fd=fd, follow_symlinks=False)
+                except OSError:
+                    continue  # it vanished while we looked
+
+    def free_bytes(self) -> int:
+        """How much the disk still takes from us."""
+        found = os.fstatvfs(self.fd)
+        return found.f_bavail * found.f_frsize
+
+    def fill(
+        self, path: str, pieces: Iterable[bytes], *, mode: int, mtime: int | None = None, sync: bool = True
+    ) -> None:
+        """Makes a file where none is, and the folders above it; with `sync`, on the disk. Raises OSError."""
+        self.make_folder(path.rpartition("/")[0])
+        with held(open_beneath(self.fd, path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)) as fd:
+            try:
+                for piece in pieces:
+                    write_all(fd, piece)
+                give_mode(fd, mode)
+                if mtime is not None:
+                    os.utime(fd, (mtime, mtime))
+                if sync:
+                    os.fsync(fd)
+            except BaseException:
+                with suppress(OSError):
+                    os.unlink(path, dir_fd=self.fd)  # half a file is worse than none
+                raise
+            finally:
+                self.forget(path)
+
+    def make_folder(self, folder: str) -> None:
+        """Makes a folder and those above it as far as they are missing, durably and for their owner alone."""
+        made = ""
+        for part in folder.split("/") if folder else ():
+            above, made = made, f"{made}/{part}" if made else part
+            if self.stat(made) is None:
+                try:
+                    with held(open_folder(self.fd, above)) as fd:
+                        os.mkdir(part, 0o700, dir_fd=fd)
+                        with held(open_beneath(fd, part, os.O_RDONLY | os.O_DIRECTORY)) as fresh:
+                            give_mode(fresh, 0o700)  # whatever the umask
+                        os.fsync(fd)
+                    self.forget(made)
+                except FileExistsError:
+                    pass
+                except OSError as error:
+                    if error.errno in (errno.ELOOP, errno.EXDEV, errno.ENOTDIR):
+                        raise BadPath(made, "a link or a file stands where a folder must be") from None
+                    raise Damaged(f"{made}: the folder cannot be made ({why(error)})") from None
+
+
+def is_restoring(store: HeldFolder) -> bool:
+    """Whether a restore was begun and not ended. Raises Damaged where the disk does not tell: then nobody may read."""
+    with as_damage("the home cannot be read", "; nothing was changed"):
+        with suppress(FileNotFoundError, NotADirectoryError):
+            os.stat(".anima/restoring", dir_fd=store.fd, follow_symlinks=False)
+            return True
+    return False
+
+
+def give_mode(made: int | Path, mode: int) -> None:
+    """Gives what we just made its mode. A disk that knows of none, as many a stick, says we may not: there everything has
+    the mode it was mounted with."""
+    with suppress(PermissionError):
+        os.chmod(made, mode)
+
+
+def why(error: BaseException) -> str:
+    return os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)
+
+
+@contextmanager
+def as_damage(
+    what: str, end: str = "", *, instead: Callable[[OSError], Exception | None] = lambda error: None
+) -> Iterator[None]:
+    """What the system refuses inside is Damaged: `what`, why, and how it ended; or what `instead` makes of it."""
+    try:
+        yield
+    except OSError as error:
+        hint = "free some space and try again" if error.errno in (errno.ENOSPC, errno.EDQUOT) else None
+        raise instead(error) or Damaged(f"{what} ({why(error)}){end}", hint=hint) from None

@@ -12,15 +12,15 @@ import json
 import os
 import shutil
 import stat
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import BinaryIO
 
 from anima.errors import Damaged, Refused, printable
-from anima.model import File, FoundFile, fold
-from anima.store import ASIDE, MACHINE, Note, Whole
-from anima.store.folder import Folder, Unconfirmed, as_damage, is_restoring
+from anima.model import FoundFile, fold
+from anima.store import ASIDE, MACHINE, Whole
+from anima.store.folder import Folder
 from anima.store.private import (
     AREA,
     BARE,
@@ -38,7 +38,7 @@ from anima.store.private import (
     own_mode,
     refusal,
 )
-from anima.store.safe_open import open_regular, stat_at
+from anima.store.safe_open import HeldFolder, Unconfirmed, as_damage, is_restoring, open_regular, stat_at
 
 _OBJECTS = (f"{GIT}/objects/", f"{BARE}/objects/")
 MAX_BYTES = 256 * 2**20  # of a file that is looked through
@@ -264,24 +264,8 @@ class Swap:
             clear_area(self._store)
 
 
-def rewrite_staged(
-    place: str, clean: Callable[[str, bytes], bytes | None], message: Callable[[str], str], note: Note
-) -> dict[str, tuple[File, int]]:
-    """Rewrites the history among files that are staged, if there is one, and makes all of them durable; gives what stands
-    there then."""
-    from anima.store.git import History
-
-    for repository in (f"{place}/{name}" for name in (GIT, BARE)):
-        if os.path.isfile(f"{repository}/{OWN_MARK}"):
-            with closing(History.open(repository)) as history:
-                history.rewrite(clean, message, note)
-    os.sync()
-    with FolderWhole.at(place) as whole:
-        return whole.survey()
-
-
 @as_damage("the home cannot be read", "; nothing was changed")
-def census(store: Folder) -> tuple[list[FoundFile], Reasons]:
+def census(store: HeldFolder) -> tuple[list[FoundFile], Reasons]:
     """Every file of a folder that is the home's own, in order, and what is left out with the reason: links, and of two
     names that are one to a home the second.
 

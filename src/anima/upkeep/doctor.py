@@ -46,8 +46,8 @@ from anima.store.check import (
 )
 from anima.store.folder import Folder
 from anima.store.overlay import OverlayStore, upper_of
-from anima.store.place import FolderStore
-from anima.store.private import open_home_folder, path_of_state
+from anima.store.place import FolderStore, open_home_folder
+from anima.store.private import path_of_state
 from anima.text import read_table
 from anima.text.markdown import front_matter, sections
 
