@@ -1,9 +1,8 @@
 """The canonical state of one home: documents, ledger, logs, small state and history, and the one way to write them.
 
-Promise: `Store` is the seam behind which a folder, a database or a test's memory keeps a home; nothing above this
-package knows a descriptor, a stat, a root path or `.anima`. `Store.write` is the one way to change documents: bases
-compared, texts, ledger record and revision, all or nothing. A version is an opaque string: equal means unchanged.
-Not here: whether a change may happen (gate), and what can be deleted and made again (search).
+Promise: behind `Store` a folder, a database or a test's memory keeps a home; nothing above this package knows a descriptor,
+a stat, a root path or `.anima`. `Store.write` is the one way to change documents: bases compared, texts, ledger record and
+revision, all or nothing. A version is an opaque string: equal means unchanged. Not here: whether a change may happen (gate).
 """
 
 from __future__ import annotations
@@ -33,18 +32,15 @@ _SET_ASIDE = re.compile(rf"{re.escape(MACHINE)}/{ASIDE}/(?![^/]+/repository[^/]*
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Batch:
-    """Changes that are written together or not at all, with the verdict that allows them.
-
-    `what` and `of` name the batch in the ledger (an undo is of a change, an approval of a proposal); an approval that was
-    carried out before is not carried out again. `words` are for its revision alone: what is new, in a few words.
-    """
+    """Changes that are written together or not at all, with the verdict that allows them. `what` and `of` name the batch in
+    the ledger: an undo is of a change, an approval of a proposal, and one that was carried out before is not again."""
 
     changes: tuple[Change, ...]
     verdict: Verdict
     what: str = "write"
     of: str | None = None
     approver: str | None = None
-    words: str = ""
+    words: str = ""  # what is new, for its revision alone
 
     @property
     def is_log(self) -> bool:
@@ -54,13 +50,12 @@ class Batch:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
-    """What became of a batch: its number in the ledger (None where nothing changed), its revision, and the digest of
-    each new text (None for an append). `repeated` says that this approval was carried out before."""
+    """What became of a batch."""
 
-    change: str | None = None
+    change: str | None = None  # its number in the ledger; None where nothing changed
     revision: str | None = None
-    digests: tuple[str | None, ...] = ()
-    repeated: bool = False
+    digests: tuple[str | None, ...] = ()  # of each new text; None for an append
+    repeated: bool = False  # whether this approval was carried out before
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,7 +159,6 @@ class Documents(Protocol):
 
     def versions(self) -> Mapping[str, str] | None:
         """The version of every document, where one question tells them all; else None, and each is asked for."""
-        ...
 
     def names(self, folder: str) -> tuple[str, ...]:
         return tuple(sorted(self.raw_names(folder)))
@@ -200,7 +194,6 @@ class Documents(Protocol):
         """Makes a folder that is to hold documents, where none stands."""
 
     def list(self, folder: str = "") -> tuple[Entry, ...]: ...
-
     def list_all(self, folder: str = "") -> Iterator[Entry]:
         """Every file beneath a folder, in order of path."""
         for entry in sorted(self.list(folder), key=lambda entry: entry.path):
@@ -214,14 +207,11 @@ class State(Protocol):
     """Small things the machine keeps for itself, by name: proposals, marks, lists. No document can have such a name."""
 
     def get(self, name: str) -> bytes | None: ...
-
     def put(self, name: str, data: bytes, *, only_new: bool = False) -> None:
         """Replaces it atomically and durably; with `only_new`, leaves one that is there."""
 
     def remove(self, name: str) -> bool: ...
-
     def names(self, folder: str) -> Sequence[str]: ...
-
     def version(self, name: str) -> str | None: ...
 
 
@@ -293,7 +283,6 @@ class OpenLog(Readable, Protocol):
         """Puts bytes at the end, which stands at `at`; all or nothing."""
 
     def cut(self, size: int) -> None: ...
-
     def sync(self) -> None:
         """Everything appended so far outlives a crash when this returns."""
 
@@ -304,7 +293,6 @@ class OpenLog(Readable, Protocol):
         """Writes the log anew, all or nothing, while nobody can append to it."""
 
     def close(self) -> None: ...
-
     def __enter__(self) -> Self:
         return self
 
@@ -342,7 +330,6 @@ class Logs(Protocol):
         """The version of every log, by its id; cheap, so that thousands can be compared with what they were."""
 
     def look(self, id: str) -> LogState | None: ...
-
     def open(self, id: str) -> OpenLog:
         """A log to read. Raises NoSuchSession or Damaged."""
 
@@ -356,7 +343,6 @@ class Logs(Protocol):
         return self.made(id)
 
     def made(self, id: str) -> OpenLog: ...
-
     def drop(self, id: str) -> bool:
         """Removes a log; whether there was one."""
 
@@ -375,25 +361,22 @@ class Logs(Protocol):
         """Replaces a whole file beside the logs; False when that cannot be done. For what is derived."""
 
 
+Brought = tuple[str, bytes, bytes, Mapping[str, bytes | None]]
+"""A revision that moves: id, person, message, and changed files, None for those that are gone."""
+
+
 class History(Protocol):
     """Every version of every document, newest first."""
 
     def head(self) -> str | None: ...
-
     def log(self, path: str | None = None, *, limit: int = 50) -> list[Revision]: ...
-
     def show(self, revision: str, path: str) -> bytes | None: ...
-
     def tree(self, revision: str) -> Mapping[str, str]: ...
-
     def diff(self, old: str | None, new: str, path: str | None = None) -> str: ...
-
     def anchors(self) -> list[tuple[int, str]]: ...
-
     def commit(self, files: Mapping[str, bytes | None], note: Note) -> str | None: ...
-
-    def revisions(self) -> Iterator[tuple[str, bytes, bytes, Mapping[str, bytes | None]]]:
-        """Every revision, the oldest first: id, person, message and changed files, None for those that are gone."""
+    def revisions(self) -> Iterator[Brought]:
+        """Every revision, the oldest first."""
 
     def versions(self) -> Iterator[tuple[str, str | None, bytes]]:
         """(revision, path, bytes) of every version a revision brought, the oldest first; its message has no path."""
@@ -426,8 +409,8 @@ class Swapping(Protocol):
 
 
 class Whole(Protocol):
-    """A home as a heap of files: kept in an archive, put back from one, and searched when something must go. It needs no
-    ledger and no configuration. A path is of any file of the home, its own (`census`) or whosever (`files`)."""
+    """A home as a heap of files, which needs no ledger and no configuration: kept in an archive, put back from one, searched
+    when something must go. A path is of any file of the home, its own (`census`) or whosever (`files`)."""
 
     name: str
     identity: str
@@ -497,14 +480,10 @@ class Store(Protocol):
 
     @property
     def documents(self) -> Documents: ...
-
     @property
     def state(self) -> State: ...
-
     @property
-    def whole(self) -> Whole:
-        """The home as a heap of files."""
-
+    def whole(self) -> Whole: ...
     def logs(self, folder: str, *, suffix: str = ".jsonl", mend: Mend = never_whole) -> Logs:
         """The logs of one folder whose names end so."""
 
@@ -514,7 +493,6 @@ class Store(Protocol):
 
     @property
     def key(self) -> Key: ...
-
     @property
     def ledger(self) -> Ledger:
         """The ledger, begun if it was not; asking for it ends what a crash left half done."""
@@ -548,7 +526,6 @@ class Store(Protocol):
 
     @property
     def history_problem(self) -> str | None: ...
-
     def kept_history(self) -> AbstractContextManager[History | None]:
         """The history as it stands, also where it is switched off now; None where there is none."""
 

@@ -1,10 +1,9 @@
 """A batch of changes written all or nothing into a folder, with its record; and what a crash left of one.
 
-Promise: nothing is carried out without an allowing Verdict; every base is compared under the lock; texts are staged
-durably before the ledger says what will happen, so a begun batch can always be finished; whoever writes or opens next
-finishes it, or takes it back where nothing was done. A document is old or new, never mixed; links are neither followed nor
-written through, and what somebody else wrote in between stays theirs. Whoever calls holds the home lock.
-Not here: whether a change may happen (gate), history (place).
+Promise: nothing is carried out without an allowing Verdict; every base is compared under the lock; texts are staged durably
+before the ledger says what will happen, so whoever writes or opens next can finish a begun batch, or take it back where
+nothing was done. A document is old or new, never mixed; no link is followed or written through, and what somebody else wrote in between
+stays theirs. Whoever calls holds the home lock. Not here: whether a change may happen (gate), history (place).
 """
 
 from __future__ import annotations
@@ -12,17 +11,17 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import Literal
+from typing import Literal, Protocol
 
 from anima.errors import BadPath, Damaged, HomeError, NoSuchDocument, Refused, StaleWrite
 from anima.ledger import Edit, Intent, Ledger
 from anima.ledger.views import Provenance
 from anima.model import Answer, Change, DocPath, Kind, Verdict, digest_of
-from anima.store import Batch
+from anima.store import Batch, Rules
 from anima.store.edits import Present, edit_of, intent_of, must_allow, seen_record
 from anima.store.folder import Folder
 from anima.store.private import STAGE, Machine
@@ -39,14 +38,14 @@ from anima.store.safe_open import (
     write_all,
 )
 
+_Plan = tuple[Edit | None, list["FileStep"], str | None]  # None where nothing would change; the new text's digest
 # A batch that the gate allowed before the crash is finished, not judged again.
 RECOVERY = Verdict(answer=Answer.ALLOW, rule="recovery", reason="the gate had allowed it before it was interrupted")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing(Present):
-    """A document as it stands on disk now, with what tells that it changed; its text is "" where only its size was asked
-    for."""
+    """A document as it stands on disk now; its text is "" where only its size was asked for."""
 
     signature: Signature | None = None
     mode: int = 0o600
@@ -74,8 +73,6 @@ class Steps:
     def __init__(self, store: Folder, machine: Machine) -> None:
         self._store, self._machine = store, machine
 
-    # -- before: look, and stage ----------------------------------------------------------------------------------------
-
     def look(self, path: DocPath, *, whole: bool = True) -> Standing:
         """What stands at a path, checked to be something we may write: a regular file with one name, or nothing."""
         actual = self._store.actual(path)
@@ -91,9 +88,6 @@ class Steps:
         """A durable copy of a document's new text, not yet in its place."""
         with _written(path):
             staged = self._machine.stage(text.encode("utf-8"), mode=standing.mode if mode is None else mode)
-        return self._put(path, standing, staged)
-
-    def _put(self, path: DocPath, standing: Standing, staged: str) -> FileStep:
         return FileStep(path=path, actual=standing.actual, do="put", staged=staged, was=standing.signature)
 
     def removal(self, path: DocPath, standing: Standing) -> FileStep:
@@ -107,21 +101,20 @@ class Steps:
                     data = b"\n" + data
         return FileStep(path=path, actual=standing.actual, do="append", data=data, was=standing.signature)
 
-    # -- carrying out ---------------------------------------------------------------------------------------------------
-
     def carry_out(self, steps: Iterable[FileStep], verdict: Verdict) -> None:
-        """Does the steps in order. Raises StaleWrite, before the first of them, when somebody wrote since we looked.
-
-        Raises Unconfirmed when all was done and only the disk's word for it is missing; any other error may leave
-        some steps done, which recovery then finishes.
-        """
+        """Does the steps in order. Raises StaleWrite, before the first, when somebody wrote since we looked; Unconfirmed when
+        all was done but for the disk's word. Any other error may leave some steps done, which recovery then finishes."""
         must_allow(verdict)
         steps = list(steps)
         for step in steps:
             if self._store.signature(step.actual) != step.was:
                 raise self._stale(step.path)
         for step in steps:
-            self._do(step)
+            try:
+                with _written(step.path):
+                    self._do(step)
+            finally:
+                self._store.forget(step.actual)
         for folder in dict.fromkeys(step.folder for step in steps if step.do != "append"):
             self._confirm_folder(folder)
 
@@ -147,20 +140,14 @@ class Steps:
         return StaleWrite(path.text, theirs=theirs, ours=None)
 
     def _do(self, step: FileStep) -> None:
-        try:
-            with _written(step.path):
-                if step.do == "put":
-                    if self._store.stat(step.folder or ".") is None:
-                        self._store.make_folder(step.folder)
-                    self._machine.move(step.staged or "", step.actual)
-                elif step.do == "remove":
-                    self._machine.unlink(step.actual, sync=False)  # with the others, at the end
-                else:
-                    self._append(step)
-        finally:
-            self._store.forget(step.actual)
-
-    def _append(self, step: FileStep) -> None:
+        if step.do == "put":
+            if self._store.stat(step.folder or ".") is None:
+                self._store.make_folder(step.folder)
+            self._machine.move(step.staged or "", step.actual)
+            return
+        if step.do == "remove":
+            self._machine.unlink(step.actual, sync=False)  # with the others, at the end
+            return
         with held(open_beneath(self._store.fd, step.actual, os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK)) as fd:
             if signature_of(found := os.fstat(fd)) != step.was:
                 raise self._stale(step.path)
@@ -184,7 +171,8 @@ class Steps:
         """Puts a staged text of an interrupted batch in its place, or with none removes what stands there."""
         standing = self.look(path, whole=False)
         if staged is not None:
-            self.carry_out([self._put(path, standing, staged)], RECOVERY)
+            step = FileStep(path=path, actual=standing.actual, do="put", staged=staged, was=standing.signature)
+            self.carry_out([step], RECOVERY)
         elif standing.signature is not None:
             self.carry_out([self.removal(path, standing)], RECOVERY)
 
@@ -232,36 +220,34 @@ class _State(Enum):
     LOST = 5  # its text is gone, or somebody else wrote there since: theirs stays
 
 
+class BatchStore(Protocol):
+    """The store of a folder, as far as batches need it."""
+
+    documents: Folder
+    machine: Machine
+    rules: Rules
+
+    @property
+    def ledger(self) -> Ledger: ...
+    @property
+    def provenance(self) -> Provenance: ...
+    def keep_before(self, batch: Batch) -> None: ...
+    def keep_torn(self, torn: bytes) -> None: ...
+
+
 class Batches:
     """Writes the batches of one folder, and ends those that were interrupted."""
 
-    def __init__(
-        self,
-        folder: Folder,
-        machine: Machine,
-        *,
-        ledger: Callable[[], Ledger],
-        provenance: Callable[[], Provenance],
-        is_closed: Callable[[DocPath], bool],
-        keep_torn: Callable[[bytes], None],
-    ) -> None:
-        self._folder, self._machine, self.steps = folder, machine, Steps(folder, machine)
-        self._ledger, self._provenance, self._is_closed = ledger, provenance, is_closed
-        self._keep_torn = keep_torn
+    def __init__(self, store: BatchStore) -> None:
+        self._of, self._folder, self._machine = store, store.documents, store.machine
+        self.steps = Steps(self._folder, self._machine)
 
-    # -- writing --------------------------------------------------------------------------------------------------------
-
-    def write(
-        self, batch: Batch, *, before_texts: Callable[[], object]
-    ) -> tuple[Intent | None, tuple[str | None, ...]]:
-        """Writes a batch: its intent, None where nothing changed, and the digest of each new text.
-
-        `before_texts` is called once every base was compared and before anything is staged. Raises StaleWrite or
-        Damaged with nothing changed; only Unconfirmed means that all is written, and the disk did not give its word.
-        """
+    def write(self, batch: Batch) -> tuple[Intent | None, tuple[str | None, ...]]:
+        """Writes a batch: its intent, None where nothing changed, and the digest of each new text. Raises StaleWrite or
+        Damaged with nothing changed; only Unconfirmed means that all is written, and the disk did not give its word."""
         standings = [self._look(change, is_log=batch.is_log) for change in batch.changes]
-        before_texts()
-        plans: list[tuple[Edit | None, list[FileStep], str | None]] = []
+        self._of.keep_before(batch)
+        plans: list[_Plan] = []
         try:
             for change, standing in zip(batch.changes, standings, strict=True):
                 plans.append(self._plan(change, standing, is_log=batch.is_log))
@@ -270,7 +256,7 @@ class Batches:
                 self._machine.unstage(staged)
             raise
         edits = [edit for edit, _, _ in plans if edit]
-        intent = intent_of(batch, edits, ledger=self._ledger()) if edits else None
+        intent = intent_of(batch, edits, ledger=self._of.ledger) if edits else None
         if intent is not None:
             self._carry_out(intent, [step for _, steps, _ in plans for step in steps], batch)
         return intent, tuple(digest for _, _, digest in plans)
@@ -280,7 +266,7 @@ class Batches:
             if len(steps) > 1:  # a batch of several must be able to go on after the first
                 with as_damage("nothing was written"):
                     self._machine.sync_folder(STAGE)
-            self._ledger().intend(intent)
+            self._of.ledger.intend(intent)
             self.steps.carry_out(steps, batch.verdict)
         except HomeError as error:
             stands = False
@@ -290,34 +276,29 @@ class Batches:
                 raise
             return
         with suppress(HomeError):  # intent and files are on the disk: whoever looks next finds that it stands
-            self._ledger().done(intent.id, sync=False)
-
-    # -- what each change comes to --------------------------------------------------------------------------------------
+            self._of.ledger.done(intent.id, sync=False)
 
     def _look(self, change: Change, *, is_log: bool) -> Standing:
         """What stands there, once it is known where it came from. A log that is as we left it is not read."""
-        view = self._provenance()
+        view = self._of.provenance
         if is_log and view.knows(change.path):
             standing = self.steps.look(change.path, whole=False)
             if standing.signature is not None and view.size_of(change.path) == standing.size:
                 return standing
         standing = self.steps.look(change.path)
-        if seen := seen_record(view, change.path, standing, key=self._ledger().key):
-            self._ledger().add(*seen)
+        if seen := seen_record(view, change.path, standing, key=self._of.ledger.key):
+            self._of.ledger.add(*seen)
         change.check_base(standing.text)
         return standing
 
-    def _plan(
-        self, change: Change, standing: Standing, *, is_log: bool
-    ) -> tuple[Edit | None, list[FileStep], str | None]:
-        """What a change comes to: the ledger's edit, None where nothing would change, the steps, and the new text's digest.
-        An append has none: a long log is not read again only to tell it."""
+    def _plan(self, change: Change, standing: Standing, *, is_log: bool) -> _Plan:
+        """What a change comes to. An append has no digest: a long log is not read again only to tell it."""
         step = None
         if is_log and standing.signature is not None:
             step = self.steps.addition(change.path, standing, change.text.encode("utf-8"))
             standing = replace(standing, gap=step.data.decode("utf-8").removesuffix(change.text))
         there = self.steps.look(change.to) if change.kind is Kind.MOVE and change.to is not None else None
-        edit = edit_of(change, standing, key=self._ledger().key, there=there, is_log=is_log)
+        edit = edit_of(change, standing, key=self._of.ledger.key, there=there, is_log=is_log)
         if edit is None or step is not None:
             return edit, [step] if step else [], None
         removal = self.steps.removal(change.path, standing)
@@ -334,13 +315,10 @@ class Batches:
     # -- after a crash --------------------------------------------------------------------------------------------------
 
     def settle(self, *, back: bool = False) -> dict[str, bool]:
-        """Ends every begun batch, all or nothing: by id, whether it stands now.
-
-        A batch of which nothing was done yet is finished too, or with `back` given up. Raises Damaged when the disk
-        does not let us; the batch is then still begun, and is tried again before anything else is written.
-        """
+        """Ends every begun batch, all or nothing: by id, whether it stands now. One of which nothing was done yet is finished
+        too, or with `back` given up. Raises Damaged when the disk does not let us; it is then still begun, and tried again."""
         ended = {}
-        for intent in self._ledger().pending():
+        for intent in self._of.ledger.pending():
             states = [self._state(edit) for edit in intent.edits]
             begun = _State.STANDS in states or _State.HALF in states
             ended[intent.id] = begun or not (back or _State.LOST in states or _State.TORN in states)
@@ -350,10 +328,10 @@ class Batches:
             for edit, state in zip(intent.edits, states, strict=True):
                 if state is _State.TORN:
                     path, size = DocPath.parse(edit.path), edit.before or 0
-                    self._keep_torn((self.steps.raw(path) or b"")[size:])
+                    self._of.keep_torn((self.steps.raw(path) or b"")[size:])
                     self.steps.cut_back(path, size)
             self._machine.sweep()  # first, so that what was given up cannot be finished later
-            self._ledger().failed(intent.id, why="interrupted")
+            self._of.ledger.failed(intent.id, why="interrupted")
         self._machine.sweep()  # nobody can need one while we hold the lock and no batch is begun
         return ended
 
@@ -366,12 +344,11 @@ class Batches:
                 for path in {edit.path, edit.to or edit.path} if state is not _State.LOST else ():
                     self.steps.confirm(DocPath.parse(path))
             except Damaged as error:
-                raise Damaged(
-                    f"change {intent.id} was interrupted and cannot be finished yet: {error}", hint=error.hint
-                ) from None
+                said = f"change {intent.id} was interrupted and cannot be finished yet: {error}"
+                raise Damaged(said, hint=error.hint) from None
             except HomeError:
                 continue
-        self._ledger().done(intent.id)
+        self._of.ledger.done(intent.id)
 
     def _carry_on(self, edit: Edit) -> None:
         path, target = DocPath.parse(edit.path), DocPath.parse(edit.to or edit.path)
@@ -384,7 +361,7 @@ class Batches:
         """What stands of an edit. Raises Damaged where the disk does not tell."""
         try:
             path, target = DocPath.parse(edit.path), DocPath.parse(edit.to or edit.path)
-            if any(self._is_closed(each) or not each.is_markdown for each in (path, target)):
+            if any(self._of.rules.is_closed(each) or not each.is_markdown for each in (path, target)):
                 return _State.LOST  # no record of ours says so
             if edit.kind is Kind.APPEND:
                 return self._append_state(path, edit)
@@ -400,14 +377,14 @@ class Batches:
         if there == edit.digest:
             return _State.HALF if edit.kind is Kind.MOVE and here == edit.base else _State.STANDS
         staged = self._machine.staged_bytes(edit.temp or "")
-        usable = staged is not None and self._ledger().key.of(staged.decode("utf-8", "replace")) == edit.digest
+        usable = staged is not None and self._of.ledger.key.of(staged.decode("utf-8", "replace")) == edit.digest
         if not usable or there != (edit.base if edit.kind is Kind.WRITE else None):
             return _State.LOST
         return _State.HALF if edit.kind is Kind.MOVE and here is None else _State.READY
 
     def _append_state(self, path: DocPath, edit: Edit) -> _State:
         """Torn is only what can be nothing but ours: whole lines of the intent, and the beginning of one more."""
-        key, data = self._ledger().key, self.steps.raw(path) or b""
+        key, data = self._of.ledger.key, self.steps.raw(path) or b""
         before, after = edit.before or 0, edit.after or 0
         tail = data[before:]
         if key.of(tail[: after - before].decode("utf-8", "replace")) == edit.digest:
@@ -417,12 +394,12 @@ class Batches:
         fits = tail and len(tail) <= after - before and (len(tail) < after - before or not tail.endswith(b"\n"))
         if not fits or any(key.line(line.decode("utf-8", "replace")) not in ours for line in whole):
             return _State.LOST
-        is_ours = self._provenance().is_ours(path, data[:before].decode("utf-8", "replace"))
+        is_ours = self._of.provenance.is_ours(path, data[:before].decode("utf-8", "replace"))
         return _State.TORN if is_ours else _State.LOST
 
     def _digest(self, path: DocPath) -> str | None:
         try:
-            return self._ledger().key.of(self._folder.read(path).text)
+            return self._of.ledger.key.of(self._folder.read(path).text)
         except NoSuchDocument:
             return None
 
@@ -431,11 +408,8 @@ def _check_writable(path: DocPath, found: os.stat_result) -> None:
     if not stat.S_ISREG(found.st_mode):
         raise BadPath(path.text, "this is not a regular file, so it is not written")
     if found.st_nlink > 1:
-        raise Refused(
-            f"{path}: the file has several names (hard links), so it is not written",
-            rule="several-links",
-            hint="copy it, and put the copy in its place",
-        )
+        said = f"{path}: the file has several names (hard links), so it is not written"
+        raise Refused(said, rule="several-links", hint="copy it, and put the copy in its place")
 
 
 def _confirmed(what: str) -> AbstractContextManager[None]:

@@ -1,9 +1,9 @@
-"""What every store says alike: what a batch comes to in the ledger, edits with their digests, the intent, and what was only
-seen; what its revision says of itself, and how two versions differ; the end of the chain, noted out of the home's reach.
+"""What every store says alike: what a batch comes to in the ledger; what its revision says of itself, and how two versions
+differ; the end of the chain, noted out of the home's reach.
 
-Promise: every store writes the same records for the same batch, so a chain moves from one kind of store to another
-unchanged. Text that came from an agent is one line, printable and cut before it gets into a message; what is read back
-may come from anybody. Not here: where texts are kept, and in which order things happen (batch, or a database's transaction).
+Promise: the same records for the same batch, so a chain moves from one kind of store to another unchanged. Text that came
+from an agent is one line, printable and cut before it gets into a message; what is read back may come from anybody.
+Not here: where texts are kept, and in which order things happen (batch, or a database's transaction).
 """
 
 from __future__ import annotations
@@ -50,42 +50,24 @@ def gap_of(text: str) -> str:
 
 def edit_of(change: Change, present: Present, *, key: Key, there: Present | None, is_log: bool) -> Edit | None:
     """What a change does to a document; None where nothing would change. `there` is where a move goes, and `is_log` says
-    that lines are only added, to a log that stands perhaps.
-
-    Raises BadText for a text that is too large, StaleWrite for a move to where something stands.
-    """
+    that lines are only added. Raises BadText for a text that is too large, StaleWrite for a move to where something stands."""
     if is_log and present.text is not None:
         return _edit_of_append(change, present, key=key)
-    new = change.after(present.text)
+    new, actual, before = change.after(present.text), present.actual, present.size
     base = None if present.text is None else key.of(present.text)
     if change.kind is Kind.MOVE and change.to is not None and there is not None:
         if there.text is not None:
             raise StaleWrite(change.to.text, theirs=there.text, ours=present.text)
-        return Edit(
-            path=present.actual,
-            kind=Kind.MOVE,
-            to=there.actual,
-            base=base,
-            digest=base,
-            before=present.size,
-            after=present.size,
-        )
+        return Edit(path=actual, kind=Kind.MOVE, to=there.actual, base=base, digest=base, before=before, after=before)
     if new == present.text:
         return None
     if new is None:
-        return Edit(path=present.actual, kind=Kind.DELETE, base=base, before=present.size)
+        return Edit(path=actual, kind=Kind.DELETE, base=base, before=before)
     size = len(new.encode("utf-8"))
     if size > MAX_BYTES:
         raise BadText(change.path.text, f"it would have {size:,} bytes; a document has at most {MAX_BYTES:,}")
-    return Edit(
-        path=present.actual,
-        kind=Kind.WRITE,
-        base=base,
-        digest=key.of(new),
-        before=present.size,
-        after=size,
-        lines=new_lines(present.text or "", new, key=key),
-    )
+    digest, lines = key.of(new), new_lines(present.text or "", new, key=key)
+    return Edit(path=actual, kind=Kind.WRITE, base=base, digest=digest, before=before, after=size, lines=lines)
 
 
 def _edit_of_append(change: Change, present: Present, *, key: Key) -> Edit:
@@ -172,27 +154,20 @@ class Heads:
 # -- what a revision says of itself -----------------------------------------------------------------------------------
 
 
-def what_of(own: Sequence[Intent], newest: Record) -> str:
-    """What a revision with these batches says that happened; `newest` is the last record, where nobody of ours wrote."""
-    if not own:
-        return newest.kind
-    kinds = {edit.kind for intent in own for edit in intent.edits}
-    whats = {"note in" if intent.what == "note" else intent.what for intent in own}
-    if whats == {"write"} and len(kinds) == 1 and kinds <= {Kind.DELETE, Kind.MOVE}:
-        return str(kinds.pop())
-    return whats.pop() if len(whats) == 1 else "changes in"
-
-
 def late_note(
     late: Sequence[Record], *, author: str, reason: str, words: dict[str, str]
 ) -> tuple[Note, tuple[str, ...]]:
     """What a revision with these records says of itself, and the documents it holds. Words that are told are taken."""
     own, newest = [Intent.from_record(record) for record in late if record.kind == "intent"], late[-1]
     last = own[-1] if own else None
+    kinds = {edit.kind for intent in own for edit in intent.edits}
+    whats = {"note in" if intent.what == "note" else intent.what for intent in own} or {newest.kind}
+    if whats == {"write"} and len(kinds) == 1 and kinds <= {Kind.DELETE, Kind.MOVE}:
+        whats = {str(kinds.pop())}
     paths = {path for intent in own for edit in intent.edits for path in (edit.path, edit.to) if path}
     paths |= {str(record.fields["path"]) for record in late if record.kind != "intent"}
     note = Note(
-        what=what_of(own, newest),
+        what=whats.pop() if len(whats) == 1 else "changes in",
         words="; ".join(filter(None, (words.pop(intent.id, "") for intent in own))),
         actor=str(last.actor if last else Actor.OUTSIDE),
         author=author,
@@ -237,9 +212,8 @@ def without_text(message: str, holds: Callable[[str], bool]) -> str:
     subject = subject.partition(": ")[0]
     kept = [line for line in rest if line.startswith(_TIES) or not holds(line)]
     new = "\n".join(["a change" if holds(subject) else subject, *kept])
-    return (
-        new if not holds(new) else "\n".join(["a change", "", *(line for line in rest if line.startswith(_TIES)), ""])
-    )
+    ties = [line for line in rest if line.startswith(_TIES)]
+    return "\n".join(["a change", "", *ties, ""]) if holds(new) else new
 
 
 def trailers_of(message: str) -> dict[str, str]:
@@ -282,25 +256,24 @@ def _line(text: str, limit: int) -> str:
     return printable(" ".join(text[: 2 * limit].split()), limit)
 
 
-# -- diffs ------------------------------------------------------------------------------------------------------------
-
-
 def patch_of(path: str, old: bytes | None, new: bytes | None) -> str:
     """A unified diff of one file that is safe to print."""
-    if _differing_lines(old or b"", new or b"") > _MAX_DIFF_LINES:
-        return _inert(_plain_patch(path, old, new))
-    import pygit2
+    was, now = old or b"", new or b""
+    start = common(was, now)
+    end = common(was[start:][::-1], now[start:][::-1])
+    # How many lines lie between the common beginning and the common end: finding a good diff costs more than that.
+    if sum(text.count(b"\n", start, len(text) - end) for text in (was, now)) > _MAX_DIFF_LINES:  # linear, though large
+        before, after = (text.decode("utf-8", "replace").splitlines() for text in (was, now))
+        head = [f"--- a/{path}", f"+++ b/{path}", f"@@ -1,{len(before)} +1,{len(after)} @@"]
+        patch = "\n".join([*head, *("-" + line for line in before), *("+" + line for line in after), ""])
+    else:
+        import pygit2
 
-    data = pygit2.Patch.create_from(old, new, path, path).data
-    return _inert(data.decode("utf-8", "replace"))
-
-
-def _differing_lines(old: bytes, new: bytes) -> int:
-    """How many lines lie between the common beginning and the common end: finding a good diff costs more than that."""
-    start = common(old, new)
-    old, new = old[start:], new[start:]
-    end = common(old[::-1], new[::-1])
-    return old.count(b"\n", 0, len(old) - end) + new.count(b"\n", 0, len(new) - end)
+        patch = pygit2.Patch.create_from(old, new, path, path).data.decode("utf-8", "replace")
+    # Everything that is not printable, but for line ends and tabs, made visible.
+    if all(line.isprintable() for line in patch.split("\n")):
+        return patch
+    return "".join(char if char.isprintable() or char in "\n\t" else f"\\u{ord(char):04x}" for char in patch)
 
 
 def common(one: bytes, two: bytes) -> int:
@@ -310,20 +283,6 @@ def common(one: bytes, two: bytes) -> int:
         middle = (low + high + 1) // 2
         low, high = (middle, high) if one[low:middle] == two[low:middle] else (low, middle - 1)
     return low
-
-
-def _plain_patch(path: str, old: bytes | None, new: bytes | None) -> str:
-    """All that was there taken out, all that is there put in: large, but in linear time."""
-    before, after = ((text or b"").decode("utf-8", "replace").splitlines() for text in (old, new))
-    head = [f"--- a/{path}", f"+++ b/{path}", f"@@ -1,{len(before)} +1,{len(after)} @@"]
-    return "\n".join([*head, *("-" + line for line in before), *("+" + line for line in after), ""])
-
-
-def _inert(text: str) -> str:
-    """Everything that is not printable, but for line ends and tabs, made visible."""
-    if all(line.isprintable() for line in text.split("\n")):
-        return text
-    return "".join(char if char.isprintable() or char in "\n\t" else f"\\u{ord(char):04x}" for char in text)
 
 
 def blob_id(data: bytes) -> str:

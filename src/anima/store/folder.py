@@ -135,10 +135,7 @@ class Folder(HeldFolder, Documents):
         return next((twin in names or self.stat(twin) is None for _, twin in twins), False)
 
     def names(self, folder: str) -> tuple[str, ...]:
-        """The names in a folder as they are spelt on disk, in order; none when there is no such folder.
-
-        Of names that fold alike only the first is given.
-        """
+        """In order; none when there is no such folder. Of names that fold alike only the first is given."""
         return tuple(sorted(name for key, name in self._names(folder).items() if not key.startswith("/")))
 
     def _names(self, folder: str) -> dict[str, str]:

@@ -22,7 +22,7 @@ from pygit2.enums import ObjectType
 from anima import store
 from anima.errors import Damaged, NoSuchRevision, Refused, printable
 from anima.model import DocPath
-from anima.store import Note, Revision
+from anima.store import Brought, Note, Revision
 from anima.store import repository as repo
 from anima.store.edits import anchor_of, blob_id, message_of, patch_of, person_of, revision_of
 from anima.store.private import BARE, GIT
@@ -34,7 +34,6 @@ __all__ = ["History", "Note", "Revision", "blob_id"]
 _MINUTE = 60.0  # seconds; a git command of a person holds its locks for less
 
 _Files = Mapping[tuple[bytes, ...], bytes | Entry | None]  # by the parts of their paths
-Change = tuple[str, bytes, bytes, Mapping[str, bytes | None]]  # a revision: id, person, message, changed files
 Clean = Callable[[str, bytes], bytes | None]
 
 
@@ -110,7 +109,7 @@ class History(Repository, store.History):
             if (head := self._main()) is not None:
                 self._refresh_index(head)
 
-    def take_in(self, revisions: Iterable[Change]) -> None:
+    def take_in(self, revisions: Iterable[Brought]) -> None:
         """Fills an empty history; the same revisions give the same bytes."""
         with self._guard():
             tree = head = None
@@ -201,7 +200,7 @@ class History(Repository, store.History):
             told = (anchor_of(commit.message) for commit in self._readable_line())
             return sorted({anchor for anchor in told if anchor is not None})
 
-    def revisions(self) -> Iterator[Change]:
+    def revisions(self) -> Iterator[Brought]:
         with self._reading():
             before: str | None = None
             for commit in list(self._line(self._main()))[::-1]:

@@ -1,9 +1,8 @@
 """Append-only line files in one folder of a home: transcripts, as bytes.
 
-Promise: a record goes in with one write and is never glued to a torn one before it: an unfinished last line is put
-aside in `.anima/aside/torn/` first. Writers of all threads and processes stand in one line, by a lock on the file itself,
-and notice when it was replaced beneath them. Everything is opened beneath the home, follows no link, and is for its
-owner alone (0600 in 0700). Reading needs no lock, goes from any place forward and backward, and holds one block.
+Promise: a record goes in with one write and is never glued to a torn one before it, which is put aside first. Writers of all
+threads and processes stand in one line, by a lock on the file itself, and notice when it was replaced beneath them. All is
+opened beneath the home, follows no link, and is for its owner alone (0600 in 0700). Reading needs no lock and holds one block.
 Not here: what a line means (sessions).
 """
 
@@ -70,8 +69,6 @@ class LineFolder(Logs):
         found = self._store.stat(f"{self.folder}/{id}{self.suffix}") if ID.match(id) else None
         return _state(id, found) if found and stat.S_ISREG(found.st_mode) else None
 
-    # -- opening ------------------------------------------------------------------------------------------------------
-
     def open(self, id: str) -> LineFile:
         with _explained(id):
             fd, found = open_regular(self._store.fd, self.path_of(id))
@@ -105,8 +102,6 @@ class LineFolder(Logs):
         if flags & os.O_CREAT:
             os.fchmod(fd, 0o600)
         return fd
-
-    # -- beside the line files ------------------------------------------------------------------------------------------
 
     def get(self, name: str) -> bytes | None:
         with suppress(OSError), regular(self._store.fd, f"{self.folder}/{name}") as (fd, found):
@@ -152,8 +147,6 @@ class LineFile(OpenLog):
     def read(self, start: int, end: int) -> bytes:
         with _explained(self.id):
             return read_range(self._open_fd(), start, end)
-
-    # -- writing --------------------------------------------------------------------------------------------------------
 
     def sync(self) -> None:
         with self._mutex, _explained(self.id):
@@ -220,9 +213,8 @@ def _state(id: str, found: os.stat_result) -> LogState:
 
 
 def _linked(id: str) -> Damaged:
-    return Damaged(
-        f"session {id}: its file has another name (a hard link)", hint="copy it over itself if you know what it is"
-    )
+    hint = "copy it over itself if you know what it is"
+    return Damaged(f"session {id}: its file has another name (a hard link)", hint=hint)
 
 
 def _explained(id: str) -> AbstractContextManager[None]:

@@ -70,14 +70,7 @@ class FolderStore:
         self.name, self.identity = folder.root, folder.identity
         self.machine = self.state = Machine(folder)
         self.lock, self.noted = self.machine.lock.hold, Heads(rules.head)
-        self._batches = Batches(
-            folder,
-            self.machine,
-            ledger=lambda: self.ledger,
-            provenance=lambda: self.provenance,
-            is_closed=rules.is_closed,
-            keep_torn=self._keep_torn,
-        )
+        self._batches = Batches(self)
         self.bring, self.sweep, self.recover = self._batches.steps.bring, self.machine.sweep, self._batches.settle
         self.whole = FolderWhole(folder, self.machine)
         self._ledger: Ledger | None = None
@@ -118,15 +111,9 @@ class FolderStore:
         that all may have changed."""
         from watchfiles import watch
 
+        root, every = self.documents.root, 120_000
         return watch(
-            self.documents.root,
-            watch_filter=_matters,
-            debounce=500,
-            step=50,
-            stop_event=stop,
-            rust_timeout=120_000,
-            yield_on_timeout=True,
-            raise_interrupt=True,
+            root, watch_filter=_matters, debounce=500, stop_event=stop, rust_timeout=every, yield_on_timeout=True
         )
 
     # -- ledger ---------------------------------------------------------------------------------------------------------
@@ -140,10 +127,8 @@ class FolderStore:
         if self._key is None:
             ledger = self.documents.stat(".anima/ledger.jsonl")
             if ledger is not None and ledger.st_size and self.machine.get("key") is None:
-                raise Damaged(
-                    "the key of the ledger is gone; nothing was written",
-                    hint="restore .anima/key from a backup, or say anima doctor --repair",
-                )
+                hint = "restore .anima/key from a backup, or say anima doctor --repair"
+                raise Damaged("the key of the ledger is gone; nothing was written", hint=hint)
             self._key = Key(self.machine.key())
         return self._key
 
@@ -155,7 +140,7 @@ class FolderStore:
             with self.machine.lock.hold(), self._mutex:
                 if self._ledger is None:
                     key, noted = self.key, self.noted.note
-                    ledger = Ledger(self.log, key=key, clock=self.clock, keep=self._keep_torn, noted=noted)
+                    ledger = Ledger(self.log, key=key, clock=self.clock, keep=self.keep_torn, noted=noted)
                     ledger.begin(key.id[:16])
                     self._ledger = ledger
                     with suppress(HomeError):  # the disk does not let us; a write tries again and says so
@@ -188,12 +173,10 @@ class FolderStore:
             return found is None or found.st_size == 0
 
         if is_gone() and self.had_ledger() and is_gone():  # somebody else may have begun it meanwhile
-            raise Damaged(
-                "the ledger of this home is gone; nothing was written",
-                hint="restore .anima/ledger.jsonl from a backup, or say anima doctor --repair",
-            )
+            hint = "restore .anima/ledger.jsonl from a backup, or say anima doctor --repair"
+            raise Damaged("the ledger of this home is gone; nothing was written", hint=hint)
 
-    def _keep_torn(self, torn: bytes) -> None:
+    def keep_torn(self, torn: bytes) -> None:
         self.machine.put(f"{TORN}/{self.clock():%Y%m%dT%H%M%S%f}", torn)
 
     @property
@@ -208,10 +191,8 @@ class FolderStore:
                 self._viewed = size
             return self._view
 
-    # -- after a crash --------------------------------------------------------------------------------------------------
-
     def finish(self) -> None:
-        """Raises Damaged while one cannot be finished. Under the lock."""
+        """Raises Damaged while a batch cannot be finished. Under the lock."""
         if self.provenance.intents():
             self._batches.settle()
 
@@ -224,13 +205,13 @@ class FolderStore:
             self.finish()
             if batch.what == "approve" and batch.of and self.ledger.carried_out(batch.of):
                 return Written(digests=(None,) * len(batch.changes), repeated=True)  # by somebody else, a moment ago
-            intent, digests = self._batches.write(batch, before_texts=lambda: self._keep_before(batch))
+            intent, digests = self._batches.write(batch)
         if intent is not None and batch.words:
             self._words = {**dict(list(self._words.items())[-_WORDS:]), intent.id: batch.words}
         revision = None if intent is None or batch.is_log else self.commit(reason=batch.changes[0].reason)
         return Written(change=intent.id if intent else None, revision=revision, digests=digests)
 
-    def _keep_before(self, batch: Batch) -> None:
+    def keep_before(self, batch: Batch) -> None:
         """What stood there before is in history by then, so that this batch can be taken back alone. An append waits only
         for a text that history may not hold yet, which it would bury; and for none while history is broken."""
         if batch.is_log:
@@ -335,10 +316,7 @@ class FolderStore:
                 if self._view is not None and self._view.newest > self._anchored[1]:
                     self._find_anchor(history)
                     late = list(self.ledger.records(self._anchored[1], kinds=CHANGED))
-                made = None
-                if late:
-                    made = self._commit_late(history, late, reason)
-                    self._anchored = (made or self._anchored[0], late[-1].n)
+                made = self._commit_late(history, late, reason) if late else None
         except (HomeError, OSError) as error:
             self._history_problem = str(error)
             return None
@@ -352,7 +330,7 @@ class FolderStore:
         if settings and settings != self._held_settings:
             files[FILE] = settings  # no verb writes it, but a backup by `git push` should hold it
         made = history.commit(files, note) if files else None
-        self._held_settings = settings
+        self._held_settings, self._anchored = settings, (made or self._anchored[0], late[-1].n)
         return made
 
     def _settings(self) -> bytes | None:
@@ -362,10 +340,8 @@ class FolderStore:
             return None
 
     def _held(self, path: str) -> list[tuple[str, bytes | None]]:
-        """How history should hold a document: its name on disk with its bytes, or with None when it is gone.
-
-        Of what history cannot hold (it is no text any more), it keeps the last version it had.
-        """
+        """How history should hold a document: its name on disk with its bytes, or with None when it is gone. Of what is no
+        text any more it keeps the last version it had."""
         checked = DocPath.parse(path)
         if self.rules.is_closed(checked):
             return [(path, None)]

@@ -1,12 +1,10 @@
-"""The machine's own folder in a home, `.anima/`: ledger, key, lock, waiting proposals, staged texts; the journal of files
-there that take the place of a home's own; and which names a home's own files have.
+"""The machine's own folder in a home, `.anima/`; the journal of files there that take the place of a home's own; and which
+names a home's own files have.
 
 Promise: made on the first write, 0700 with 0600 files whatever the umask; every replace is atomic and durable; nothing
-here follows a link. No document path can reach it (DocPath refuses a leading dot). In a swap all files are put in place
-or none: they stand on the disk before a journal says so; from the journal on the new home is the one that counts, and
-whoever opens the home or takes its lock goes on where it stopped. Homes that were open meanwhile are told: their next
-write is refused. A name that leads out of a home, or that only this machine gives, is refused.
-Not here: what the files mean; which ones there are (whole), and which are swapped (backup).
+here follows a link. No document path can reach it. In a swap all files are put in place or none: from the journal on the new
+home is the one that counts, whoever opens it or takes its lock goes on where it stopped, and the next write of homes that were
+open meanwhile is refused. Not here: what the files mean; which ones there are (whole), and which are swapped (backup).
 """
 
 from __future__ import annotations
@@ -248,10 +246,8 @@ class FileLog:
         found = os.fstat(self._handle())
         if found.st_nlink == 0:  # what we would write now, nobody could read again
             self._machine.check_epoch()
-            raise Damaged(
-                f"{_short(self._path)} was deleted while the home was open; nothing was changed",
-                hint="restore .anima from a backup, or open the home again to begin anew",
-            )
+            hint = "restore .anima from a backup, or open the home again to begin anew"
+            raise Damaged(f"{_short(self._path)} was deleted while the home was open; nothing was changed", hint=hint)
         return found.st_size
 
     def read(self, start: int, end: int | None = None) -> bytes:
@@ -281,12 +277,11 @@ class FileLog:
 
 
 class Journal(NamedTuple):
-    """All that a swap does: puts are of a staged file, beneath the area, to its place. `said` is its line in the record of
-    restores."""
+    """All that a swap does."""
 
-    puts: tuple[tuple[str, str], ...]
+    puts: tuple[tuple[str, str], ...]  # a staged file, beneath the area, to its place
     gone: tuple[str, ...]
-    said: str
+    said: str  # its line in the record of restores
 
 
 def clear_area(store: HeldFolder) -> None:
@@ -331,10 +326,8 @@ def _loaded(raw: bytes) -> Journal:
             raise ValueError("it stages from elsewhere")
         return swap
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise Damaged(
-            "a restore was interrupted, and its journal cannot be read",
-            hint="restore the snapshot again after removing .anima/restoring",
-        ) from error
+        hint = "restore the snapshot again after removing .anima/restoring"
+        raise Damaged("a restore was interrupted, and its journal cannot be read", hint=hint) from error
 
 
 def _place(machine: Machine, staged: str, path: str) -> str:
@@ -479,8 +472,7 @@ def make_home_folder(path: Path, *, for_owner: bool) -> None:
 
 
 def mark_made(folder: HeldFolder, dialect: str) -> None:
-    """Says that we made this home, and in which dialect: its history may then stand in `.git`, where a person looks for
-    it, and it stays what it is when its configuration no longer says so."""
+    """Says that we made this home, and in which dialect: its history may then stand in `.git`, where people look for it."""
     Machine(folder).put("made", f"{dialect}\n".encode())
 
 

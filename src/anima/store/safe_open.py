@@ -151,10 +151,8 @@ class HeldFolder:
             self.root = self.name = str(given.resolve(strict=True))
             self._fd = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except FileNotFoundError:
-            raise NoSuchHome(
-                f"{given}: there is no such folder",
-                hint=f"anima init {given} makes a home there; in Python, Home.create",
-            ) from None
+            hint = f"anima init {given} makes a home there; in Python, Home.create"
+            raise NoSuchHome(f"{given}: there is no such folder", hint=hint) from None
         except NotADirectoryError:
             raise NoSuchHome(f"{given}: a home is a folder, and this is a file") from None
         except (OSError, RuntimeError, ValueError) as error:
@@ -162,10 +160,8 @@ class HeldFolder:
         owner = os.fstat(self.fd).st_uid
         if owner != os.geteuid():
             self.close()
-            raise Refused(
-                f"{given}: the folder belongs to another user (uid {owner}); a home belongs to whoever runs it",
-                rule="foreign-owner",
-            )
+            said = f"{given}: the folder belongs to another user (uid {owner}); a home belongs to whoever runs it"
+            raise Refused(said, rule="foreign-owner")
         self._held_whole: dict[Signature, bool] = {}  # of files with several names: whether all of them lie here
         self._named: dict[str, tuple[Signature, dict[str, str]]] = {}  # by folder: name, exact or folded → name
         self.epoch = self.signature(RESTORED)  # a restore puts another file there
@@ -222,10 +218,8 @@ class HeldFolder:
         return _KINDS.get(stat.S_IFMT(found.st_mode), "other") if found else None
 
     def raw_names(self, folder: str) -> tuple[str, ...]:
-        """Every name in a folder, hidden ones too; none when there is no such folder, or it is not ours to read.
-
-        Raises Damaged when the disk does not tell, because "nothing there" would be a lie.
-        """
+        """Every name in a folder, hidden ones too; none when there is no such folder, or it is not ours to read. Raises
+        Damaged when the disk does not tell, because "nothing there" would be a lie."""
         try:
             with held(open_folder(self.fd, folder)) as fd:
                 return tuple(os.listdir(fd))

@@ -13,7 +13,7 @@ from functools import reduce
 from typing import NamedTuple
 
 from anima.errors import NoSuchRevision
-from anima.store import History, Note, Revision
+from anima.store import Brought, History, Note, Revision
 from anima.store.edits import anchor_of, blob_id, common, message_of, patch_of, person_of, revision_of
 from anima.store.rows.transaction import HomeRows
 
@@ -118,9 +118,8 @@ class RowHistory(History):
         self._rows.tell_all("version_new", [version._asdict() for version in versions])
         return id
 
-    def take_in(self, revisions: Iterable[tuple[str, bytes, bytes, Mapping[str, bytes | None]]]) -> None:
-        """Puts another history in the place of this one: id, person, message and changed files of each revision, the
-        oldest first."""
+    def take_in(self, revisions: Iterable[Brought]) -> None:
+        """Puts another history in the place of this one."""
         self._rows.tell("delete from anima.version where [own]")
         self._rows.tell("delete from anima.revision where [own]")
         held: dict[str, tuple[bytes | None, int]] = {}
@@ -133,7 +132,7 @@ class RowHistory(History):
                 held[path] = (data, 0 if versions[-1].start is None else since + 1)
             before = self._add(n, before, person, message, versions, id)
 
-    def revisions(self) -> Iterator[tuple[str, bytes, bytes, dict[str, bytes | None]]]:
+    def revisions(self) -> Iterator[Brought]:
         held: dict[str, bytes | None] = {}
         for n, id, person, message in self._rows.ask(
             "select n, id, person, message from anima.revision where [own] order by n"
@@ -152,7 +151,7 @@ class RowHistory(History):
         """Puts a history in the place of this one that never held what `clean` and `message` take out, in the caller's
         transaction; a last revision says so."""
         with self._rows.transaction():
-            kept: list[tuple[str, bytes, bytes, Mapping[str, bytes | None]]] = []
+            kept: list[Brought] = []
             held: dict[str, bytes | None] = {}
             for _, person, said, files in self.revisions():
                 new = {path: None if data is None else clean(path, data) for path, data in files.items()}

@@ -28,7 +28,7 @@ from anima.errors import Damaged, HomeBusy, HomeError, NoSuchHome
 from anima.ledger import Edit, Key, Ledger, Record, parse
 from anima.ledger.views import CHANGED, Provenance, verify
 from anima.model import Change, DocPath, Kind, Remark, Verdict, digest_of
-from anima.store import Batch, Mend, Rules, Whole, Written, never_whole, text_of
+from anima.store import Batch, Brought, Mend, Rules, Whole, Written, never_whole, text_of
 from anima.store.edits import Heads, Present, edit_of, gap_of, intent_of, late_note, must_allow, seen_record
 from anima.store.lock import PATIENCE, flock, restored_meanwhile
 from anima.store.rows import RowPlace
@@ -390,7 +390,7 @@ class RowStore:
             self._note(last.n, last.hash)
         self.log.forget()
 
-    def put_history(self, revisions: Iterable[tuple[str, bytes, bytes, Mapping[str, bytes | None]]]) -> None:
+    def put_history(self, revisions: Iterable[Brought]) -> None:
         history = RowHistory(self.rows)
         history.take_in(revisions)
         anchored = max((n for n, _ in history.anchors()), default=0)
