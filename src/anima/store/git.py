@@ -1,9 +1,8 @@
 """History: every version of every document, in a git repository that a person can read with plain git.
 
-Promise: nothing of the repository is executed, and no configuration read, the user's and the system's neither: of libgit2
-only objects, the index and diffs are used. Every other file is opened beneath the repository's own folder, no link is
-followed, and what git reads is put in place under git's own locks. Only a repository that `create` made is opened. What
-cannot be read raises Damaged; documents and ledger are the truth. Not here: when to commit, and which documents.
+Promise: nothing of the repository is executed, and no configuration read, the user's and the system's neither. Only a
+repository that `create` made is opened. What cannot be read raises Damaged; documents and ledger are the truth.
+Not here: when to commit, and which documents (place), and how a repository's files are opened (repository).
 """
 
 from __future__ import annotations
@@ -51,12 +50,9 @@ class History(Repository, store.History):
 
     @classmethod
     def create(cls, git_dir: str, *, bare: bool, exclude: Iterable[str] = (), vouched: bool = True) -> History:
-        """A new, empty history, or the one that is there already.
-
-        Unless `bare`, it stands in the folder whose history it is, keeps an index for a person's `git status`, and
-        tells git to overlook what `exclude` names. Where nobody vouches for the folder, what lies beside is not taken for
-        a history that an interrupted rewriting left: with it would come hooks, and settings that name programs.
-        """
+        """A new, empty history, or the one that is there already. Unless `bare`, it stands in the folder whose history it is,
+        keeps an index for a person's `git status`, and tells git to overlook what `exclude` names. Where nobody vouches for
+        the folder, what lies beside is not taken for what an interrupted rewriting left: with it would come hooks."""
         with mapped():
             if vouched:
                 _finish_swap(git_dir)
@@ -74,10 +70,8 @@ class History(Repository, store.History):
     # -- writing ------------------------------------------------------------------------------------------------------
 
     def commit(self, files: Mapping[str, bytes | None], note: Note) -> str | None:
-        """A commit in which these files have these bytes (None: they are gone) and all others are as before.
-
-        Returns its id, or None where nothing differs. An empty mapping makes a commit that only says its note.
-        """
+        """A commit in which these files have these bytes (None: they are gone); None where nothing differs. An empty mapping
+        makes one that only says its note."""
         parted, person = _parted({DocPath.parse(path).text: data for path, data in files.items()}), person_of(note)
         with self._guard():
             self._must_be_safe()
@@ -264,12 +258,8 @@ class History(Repository, store.History):
     # -- forgetting ---------------------------------------------------------------------------------------------------
 
     def rewrite(self, clean: Clean, message: Callable[[str], str], note: Note) -> None:
-        """`clean` gives a file's bytes, or None for a file that was never there.
-
-        One line of revisions, oldest to newest; those before the first that changes keep their ids. What else the
-        repository held (branches, tags, stashes, the reflog) is gone. Killed at any point, the old or the new history
-        stands, and the next opening clears up.
-        """
+        """One line of revisions; those before the first that changes keep their ids. What else the repository held (branches,
+        tags, stashes, the reflog) is gone. Killed at any point, the old or the new history stands."""
         with self._guard():
             self._must_be_safe()
             line = list(self._line(self._main()))[::-1]
@@ -383,12 +373,9 @@ class History(Repository, store.History):
         return False
 
     def repair(self, files: Mapping[str, bytes], note: Note) -> list[str]:
-        """Make `check` clean, commit `files`, which are all the documents there are now, and say what was done.
-
-        What must not stand there is moved away, locks are removed and HEAD goes back to main. If objects are missing or
-        corrupt, the revisions that are whole are put together in a new repository (up to the first hole under their old
-        ids); the broken one is kept beside it under a new name.
-        """
+        """Makes `check` clean, commits `files`, which are all the documents there are now, and says what was done. If objects
+        are missing or corrupt, the revisions that are whole are put together in a new repository (up to the first hole under
+        their old ids); the broken one is kept beside it under a new name."""
         with self._guard():
             done = []
             while self._strange:

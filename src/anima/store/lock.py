@@ -104,10 +104,8 @@ class HomeLock:
             if not flock(self._fd):
                 return False
         except OSError as error:
-            raise Damaged(
-                f"the home cannot be locked ({os.strerror(error.errno or 0)}); nothing was changed",
-                hint="is it on a network disk that has no locks?",
-            ) from None
+            said = f"the home cannot be locked ({os.strerror(error.errno or 0)}); nothing was changed"
+            raise Damaged(said, hint="is it on a network disk that has no locks?") from None
         standing = self._standing()
         if standing is None or not os.path.samestat(standing, os.fstat(self._fd)):
             self.close()

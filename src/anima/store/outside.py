@@ -1,9 +1,8 @@
 """Files outside a home: an export as it is written, a file that is read back, and archives, sealed with age or not.
 
-Promise: an export or an archive appears under its name whole or not at all, an archive once it was read back; nothing that
-stands there is overwritten; both are for their owner alone (0700 and 0600, and 0700 for what can be run) where the disk
-knows of modes. A file is read only if it is a regular one, without waiting. What is sealed, any age program opens, and it is
-read as a stream: no clear copy touches the disk. Not here: what is exported, what is in an archive, and which ones go (backup).
+Promise: an export or an archive appears under its name whole or not at all; nothing that stands there is overwritten; both
+are for their owner alone (0700 and 0600) where the disk knows of modes. A file is read only if it is a regular one, without
+waiting. What is sealed, any age program opens; no clear copy touches the disk. Not here: what is in them (backup).
 """
 
 from __future__ import annotations
@@ -222,14 +221,8 @@ def snapshot_at(path: str) -> Snapshot | None:
         return None
     if found is None or time is None or not stat.S_ISREG(seen.st_mode):
         return None
-    return Snapshot(
-        path=path,
-        time=time,
-        label=found["label"] or "",
-        digest=found["digest"],
-        size=seen.st_size,
-        sealed=bool(found["sealed"]),
-    )
+    label, digest, sealed = found["label"] or "", found["digest"], bool(found["sealed"])
+    return Snapshot(path=path, time=time, label=label, digest=digest, size=seen.st_size, sealed=sealed)
 
 
 class Shelf:
@@ -323,13 +316,10 @@ def open_archive(path: str | Path, *, identities: Sequence[str | Path] = ()) -> 
             yield raw
         return
     if not identities:
-        raise Refused(
-            f"{path}: this snapshot is sealed",
-            rule="sealed",
-            hint="give --identity FILE; one that is sealed by a passphrase is opened with age",
-        )
+        hint = "give --identity FILE; one that is sealed by a passphrase is opened with age"
+        raise Refused(f"{path}: this snapshot is sealed", rule="sealed", hint=hint)
     keys = [_identity(each) for each in identities]
-    with _opened(path) as raw, _Unsealing(raw, keys) as found:
+    with _opened(path) as raw, closing(_Unsealing(raw, keys)) as found:
         yield found
 
 
@@ -337,47 +327,33 @@ class _Unsealing:
     """Bytes that a thread unseals while they are read."""
 
     def __init__(self, raw: BinaryIO, keys: Sequence[Any]) -> None:
-        self._raw, self._keys, self._pyrage = raw, keys, _pyrage()
         self._wrong: BaseException | None = None
+        decrypt, (out, into) = _pyrage().decrypt_io, os.pipe()
 
-    def __enter__(self) -> _Unsealing:
-        out, into = os.pipe()
-        self._out, self._into = open(out, "rb"), open(into, "wb", buffering=0)
-        self._thread = threading.Thread(target=self._work, name="anima-unsealing", daemon=True)
+        def work() -> None:
+            try:
+                with open(into, "wb", buffering=0) as clear:
+                    decrypt(raw, clear, keys)
+            except BaseException as error:  # it is raised where the bytes are read
+                self._wrong = error
+
+        self._out, self._thread = open(out, "rb"), threading.Thread(target=work, name="anima-unsealing", daemon=True)
         self._thread.start()
-        return self
-
-    def _work(self) -> None:
-        try:
-            with self._into:
-                self._pyrage.decrypt_io(self._raw, self._into, self._keys)
-        except BaseException as error:  # it is raised where the bytes are read
-            self._wrong = error
 
     def read(self, size: int) -> bytes:
         if data := self._out.read(size):
             return data
         self._thread.join()
+        if isinstance(self._wrong, OSError):
+            raise Damaged(f"the sealed snapshot is damaged: {printable(str(self._wrong))}") from None
         if self._wrong is not None:
-            raise _locked(self._wrong) from None
+            hint = "give the one it was sealed with; if you did, the file is damaged"
+            raise Refused("this key does not open the snapshot", rule="sealed", hint=hint) from None
         return b""
 
-    def __exit__(self, *_: object) -> None:
+    def close(self) -> None:
         self._out.close()  # a thread that still writes ends with it
         self._thread.join()
-
-
-def _locked(error: BaseException) -> Exception:
-    if isinstance(error, OSError):
-        return Damaged(f"the sealed snapshot is damaged: {printable(str(error))}")
-    return Refused(
-        "this key does not open the snapshot",
-        rule="sealed",
-        hint="give the one it was sealed with; if you did, the file is damaged",
-    )
-
-
-# -- sealing ----------------------------------------------------------------------------------------------------------------
 
 
 def seal(clear: BinaryIO, sealed: BinaryIO, *, recipients: Sequence[str]) -> None:

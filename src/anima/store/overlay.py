@@ -1,10 +1,9 @@
 """Two layers as one home: a person's own documents above, a template's below.
 
-Promise: one reader for prompt, search, tools and lists: the upper layer first, the lower one where nothing of the upper's
-ever stood. All writing goes to the upper; a document of the lower's is taken over whole before it changes, so history and
-undo know its text. What was deleted above stays gone: the upper's own ledger is the tombstone, chained and written with
-the deletion. An upper layer that cannot be read is an error, never the lower. Nothing below is ever written; its lines are
-trusted as its own ledger says. Not here: whose layer is opened, and whether a template is trusted (site).
+Promise: one reader for all: the upper layer first, the lower one where nothing of the upper's ever stood. All writing goes
+to the upper; a document of the lower's is taken over whole before it changes, so history and undo know its text. What was
+deleted above stays gone: the upper's ledger is the tombstone. An upper layer that cannot be read is an error, never the lower.
+Nothing below is ever written; its lines are trusted as its own ledger says. Not here: whether a template is trusted (site).
 """
 
 from __future__ import annotations
@@ -77,13 +76,8 @@ def overlay(
             raise BadArguments(f"each {isolation} has a layer of its own, and no {isolation} is named: {isolation}=…")
         if blank := [name for name, value in given.items() if not value.strip()]:
             raise BadArguments(f"{blank[0]} is empty; leave it away or name one")
-    return Overlay(
-        upper=upper,
-        lower=lower,
-        isolation=isolation or "",
-        ids=tuple(given.items()) if isolation != "global" else (),
-        routes=tuple((routes or {}).items()),
-    )
+    named, led = tuple(given.items()) if isolation != "global" else (), tuple((routes or {}).items())
+    return Overlay(upper=upper, lower=lower, isolation=isolation or "", ids=named, routes=led)
 
 
 class Below:
@@ -276,22 +270,21 @@ class OverlayDocuments(Documents):
     def strange(self, folder: str) -> Iterable[tuple[str, str]]:
         return self._upper.strange(folder) if not folder or self._upper.kind_of(folder) else ()
 
-    # -- lists ----------------------------------------------------------------------------------------------------------
-
     def raw_names(self, folder: str) -> Sequence[str]:
         prefix = f"{folder}/" if folder else ""
         found = {fold(name): name for name in self._upper.raw_names(folder)}
         for below in self._layers.all:
             for name in below.documents.names(folder):
-                if not name.startswith(".") and fold(name) not in found and self._shows(below, f"{prefix}{name}"):
+                path = f"{prefix}{name}"
+                if name.startswith(".") or fold(name) in found:
+                    continue
+                if below.documents.kind_of(path) == "folder":
+                    is_seen = self._seen_below(path)
+                else:
+                    is_seen = self._layers.at(fold(path)) is below and not self._gone()(DocPath.parse(path))
+                if is_seen:
                     found[fold(name)] = name
         return list(found.values())
-
-    def _shows(self, below: Below, path: str) -> bool:
-        """Whether a document or a folder of a lower layer's is to be seen, the upper one having nothing of that name."""
-        if below.documents.kind_of(path) == "folder":
-            return self._seen_below(path)
-        return self._layers.at(fold(path)) is below and not self._gone()(DocPath.parse(path))
 
     def _seen_below(self, folder: str) -> bool:
         return next(self._visible(folder, set()), None) is not None
@@ -399,11 +392,9 @@ class OverlayStore:
                 change.check_base(found.text)
                 below = self.layers.at(change.path.key)
                 if change.kind is not Kind.DELETE and below is not None and not below.is_trusted():
-                    raise Refused(
-                        f"{change.path}: this page is a template's that nobody vouched for, and it is not made yours unread",
-                        rule="untrusted-template",
-                        hint="look at the template, then say anima trust-home --home TEMPLATE",
-                    )
+                    said = "this page is a template's that nobody vouched for, and it is not made yours unread"
+                    hint = "look at the template, then say anima trust-home --home TEMPLATE"
+                    raise Refused(f"{change.path}: {said}", rule="untrusted-template", hint=hint)
                 taken.append(found)
         for document in taken:
             self.upper.bring(document.path, [document.text.encode("utf-8")], batch.verdict, mode=0o600)

@@ -1,9 +1,9 @@
 """One git repository as files: its objects, its branch main, its locks.
 
-Promise: no hook, filter, attribute or configuration is read, let alone run. Of libgit2 only the object database is used;
-every other file is opened beneath the repository's own folder without following links, and put in place under git's own
-locks. A lock that a killed process of ours leaves behind is known as ours, and the next one takes it away.
-Not here: what is committed and looked up (git), and what a commit says (revision).
+Promise: no hook, filter, attribute or configuration is read, let alone run. Of libgit2 only objects, the index and diffs are
+used; every other file is opened beneath the repository's own folder without following links, and put in place under git's
+own locks. A lock that a killed process of ours leaves is known as ours, and the next one takes it away. Not here: what is
+committed and looked up (git), and what a commit says (edits).
 """
 
 from __future__ import annotations
@@ -141,9 +141,8 @@ class Repository:
                 return folder
         for folder in ("objects", "objects/pack"):
             for entry in sorted(os.scandir(f"{self._path}/{folder}"), key=lambda entry: entry.name):
-                if not entry.is_file(follow_symlinks=False) and not (
-                    folder == "objects" and entry.is_dir(follow_symlinks=False)
-                ):
+                is_folder = folder == "objects" and entry.is_dir(follow_symlinks=False)
+                if not is_folder and not entry.is_file(follow_symlinks=False):
                     return f"{folder}/{entry.name}"
         kinds = {name: found.st_mode for name in _FILES if (found := self._stat(name))}
         return next((name for name, mode in kinds.items() if not stat.S_ISREG(mode)), "")
@@ -299,10 +298,8 @@ class Repository:
     # -- a person's index ------------------------------------------------------------------------------------------
 
     def _refresh_index(self, head: str) -> None:
-        """Change git's index by what changed since we last did. What cannot be done now, the next commit does.
-
-        A person's index is read and written by libgit2, as a file of our own beside it.
-        """
+        """Change git's index by what changed since we last did; what cannot be done now, the next commit does. A person's
+        index is read and written by libgit2, as a file of our own beside it."""
         if self._bare or (self._read("HEAD") or b"").strip() != f"ref: {BRANCH}".encode():
             return
         with suppress(*BROKEN):
@@ -313,9 +310,8 @@ class Repository:
                 with suppress(OSError):
                     index.remove(path)
                 if entry:
-                    index.add(
-                        pygit2.IndexEntry(path, pygit2.Oid(raw=entry[1]), pygit2.enums.FileMode(int(entry[0], 8)))
-                    )
+                    mode = pygit2.enums.FileMode(int(entry[0], 8))
+                    index.add(pygit2.IndexEntry(path, pygit2.Oid(raw=entry[1]), mode))
             index.write()
             os.chmod(OWN, 0o600, dir_fd=self._fd)
             if self._replace("index", patience=0.0):
@@ -356,11 +352,8 @@ class Repository:
     def _replace(
         self, name: str, data: bytes | None = None, *, patience: float = 1.0, unless: Callable[[], bool] = lambda: False
     ) -> bool:
-        """Put a file in place as git does, under its lock `name.lock`. False if `unless` says so once it is held.
-
-        The lock is a second name of a file of ours: should we be killed now, `_sweep` knows by that whose lock it is.
-        Without `data` that file stands ready.
-        """
+        """Put a file in place as git does, under its lock `name.lock`. False if `unless` says so once it is held. The lock is
+        a second name of a file of ours, by which `_sweep` knows it should we be killed. Without `data` it stands ready."""
         lock, deadline, is_held = f"{name}.lock", time.monotonic() + patience, False
         if data is not None:
             self._write(OWN, data)

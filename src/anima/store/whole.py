@@ -77,22 +77,15 @@ class FolderWhole(Whole):
     def last_record(self) -> bytes:
         return self._folder.last_line(f"{MACHINE}/ledger.jsonl")
 
-    # -- places ---------------------------------------------------------------------------------------------------------
-
     def outside(self, folder: str) -> str:
         """A folder as the home's configuration means it. Raises Refused for one inside the home, but for the one of its
         snapshots."""
         folder = os.path.abspath(os.path.join(self.name, os.path.expanduser(folder)))
         real = os.path.realpath(folder)
         if real != os.path.realpath(self.snapshots) and os.path.commonpath([real, self.name]) == self.name:
-            raise Refused(
-                f"{folder} lies inside the home, so that each snapshot would hold those before it",
-                rule="inside",
-                hint="leave it out: .anima/snapshots is the place for them in a home",
-            )
+            said = f"{folder} lies inside the home, so that each snapshot would hold those before it"
+            raise Refused(said, rule="inside", hint="leave it out: .anima/snapshots is the place for them in a home")
         return folder
-
-    # -- the home's own files -------------------------------------------------------------------------------------------
 
     def census(self) -> tuple[list[FoundFile], Reasons]:
         return census(self._folder)
@@ -110,8 +103,6 @@ class FolderWhole(Whole):
         with as_damage("the snapshot cannot be written", "; nothing was changed"):  # also at the end, when it is closed
             with open(self._machine.scratch(), "r+b") as file:
                 yield file
-
-    # -- other files in their place -------------------------------------------------------------------------------------
 
     @contextmanager
     def swapping(self) -> Iterator[Swap]:
@@ -141,11 +132,8 @@ class FolderWhole(Whole):
         """Raises Refused for what stands where a new file must go, and is not ours to move."""
         going, kept, new = set(gone), tuple(path for path, _ in left), tuple(new)
         if any(path.startswith(f"{GIT}/") for path in new) and GIT in kept:
-            raise Refused(
-                "the .git here is not anima's, and the snapshot has one of its own; nothing was written",
-                rule="in-the-way",
-                hint="move it away first, or restore into an empty folder",
-            )
+            said = "the .git here is not anima's, and the snapshot has one of its own; nothing was written"
+            raise Refused(said, rule="in-the-way", hint="move it away first, or restore into an empty folder")
         for path in new:
             for above in folders_above(path):
                 at = self._folder.stat(above)
@@ -155,11 +143,9 @@ class FolderWhole(Whole):
             if at is not None and (not stat.S_ISDIR(at.st_mode) or any(k.startswith(f"{path}/") for k in kept)):
                 raise _in_the_way(path)
 
-    # -- any file -------------------------------------------------------------------------------------------------------
-
-    def files(self, beneath: str = ".") -> Iterator[tuple[str, int]]:
+    def files(self) -> Iterator[tuple[str, int]]:
         """(path, size) of every regular file beneath the home, hidden ones too, in order."""
-        return ((path, found.st_size) for path, found in self._folder.walk(beneath) if stat.S_ISREG(found.st_mode))
+        return ((path, found.st_size) for path, found in self._folder.walk() if stat.S_ISREG(found.st_mode))
 
     def is_machinery(self, path: str) -> bool:
         """Whether a file is state of the machine's own, or of history."""
@@ -213,11 +199,8 @@ class FolderWhole(Whole):
 
 
 def _in_the_way(path: str) -> Refused:
-    return Refused(
-        f"{printable(path)} stands in the way: a link, or something no snapshot holds; nothing was written",
-        rule="in-the-way",
-        hint="move it away and restore again",
-    )
+    said = f"{printable(path)} stands in the way: a link, or something no snapshot holds; nothing was written"
+    return Refused(said, rule="in-the-way", hint="move it away and restore again")
 
 
 class Swap:

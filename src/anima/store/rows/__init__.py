@@ -32,11 +32,9 @@ class Seal:
     def __init__(self, given: str | None, bound: str) -> None:
         if not given or len(given) < _LEAST_KEY:
             what = "is too short" if given else "is not set"
-            raise BadConfig(
-                f"{KEY} {what}: it seals the keys of homes in a database, and has {_LEAST_KEY} characters or more",
-                where=KEY,
-                hint="make one with: openssl rand -hex 32, and keep it where backups of the database are not",
-            )
+            said = f"{KEY} {what}: it seals the keys of homes in a database, and has {_LEAST_KEY} characters or more"
+            hint = "make one with: openssl rand -hex 32, and keep it where backups of the database are not"
+            raise BadConfig(said, where=KEY, hint=hint)
         self._bound, self._key = bound.encode(), hashlib.blake2b(given.encode(), digest_size=32).digest()
 
     def closed(self, secret: bytes) -> bytes:

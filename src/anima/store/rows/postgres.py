@@ -66,11 +66,9 @@ class PostgresDatabase(Engine):
             hint = "whoever owns the database says anima tenant create first"
             raise Refused(f"{self.name}: there are no tables of anima's that this role may use", hint=hint) from None
         if may_pass or not is_bound:
-            raise Refused(
-                f"{self.name}: this role could see the rows of every tenant, so no home is served with it",
-                rule="bypasses-row-security",
-                hint=f"connect as {APPLICATION}, or as a role that has nothing but its rights",
-            )
+            said = f"{self.name}: this role could see the rows of every tenant, so no home is served with it"
+            hint = f"connect as {APPLICATION}, or as a role that has nothing but its rights"
+            raise Refused(said, rule="bypasses-row-security", hint=hint)
         if done > len(schema_texts()):
             raise NewerFormat("the database", found=done, known=len(schema_texts()))
         if done < len(schema_texts()):
