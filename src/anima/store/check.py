@@ -51,9 +51,6 @@ def is_busy(store: FolderStore) -> bool:
     return kind_of(store, _LOCK) == "file" and store.machine.lock.holder() is not None
 
 
-# -- files and modes ----------------------------------------------------------------------------------------------------
-
-
 class _Checked:
     def __init__(self, store: FolderStore) -> None:
         self._store, self._folder, self._machine = store, store.documents, store.machine
@@ -178,8 +175,6 @@ class CheckedFiles(_Checked):
                     continue
                 if (wanted := _wanted_mode(top, mode, is_folder=is_folder)) != mode:
                     yield path, mode, wanted
-
-    # -- repairing ------------------------------------------------------------------------------------------------------
 
     def mend(self, found: Remark) -> str:
         store, path = self._folder, found.about
@@ -313,8 +308,6 @@ class CheckedLedger(_Checked):
             said = f"{path} is a log of a day that is yet to come."
             yield Remark(name="clock-backwards", about=path, message=said)
 
-    # -- repairing ------------------------------------------------------------------------------------------------------
-
     def mend(self, found: Remark) -> str:
         """Puts a new chain in the place of a damaged ledger. The old one is on the disk, aside, before that."""
         with self._store.lock():
@@ -347,9 +340,6 @@ class CheckedLedger(_Checked):
             where = set_aside(self._store, f"{MACHINE}/{_FORGOTTEN}")
             said += f"; what stays forgotten means nothing without its key, and is in {where}: forget it again"
         return said
-
-
-# -- batches and history ------------------------------------------------------------------------------------------------
 
 
 class CheckedBatches(_Checked):

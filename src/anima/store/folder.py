@@ -50,8 +50,6 @@ _NO_DOCUMENT = {
 class Folder(HeldFolder, Documents):
     """The documents of one folder. Reading needs no lock and never changes anything on disk."""
 
-    # -- reading ------------------------------------------------------------------------------------------------------
-
     def read(self, path: DocPath) -> Document:
         try:
             return self._read_exact(path, path.text)
@@ -174,8 +172,6 @@ class Folder(HeldFolder, Documents):
             raise BadPath(folder, "this is a file, not a folder") from None
         except OSError as error:
             raise self._explained(error, DocPath.parse(folder.rstrip("/"))) from None
-
-    # -- making -------------------------------------------------------------------------------------------------------
 
     def create(self, path: DocPath, text: str) -> bool:
         """Makes a document that is not there yet, durably and for its owner alone; False when one is, in any spelling."""

@@ -67,8 +67,6 @@ class History(Repository, store.History):
                         raise
         return cls.open(git_dir)
 
-    # -- writing ------------------------------------------------------------------------------------------------------
-
     def commit(self, files: Mapping[str, bytes | None], note: Note) -> str | None:
         """A commit in which these files have these bytes (None: they are gone); None where nothing differs. An empty mapping
         makes one that only says its note."""
@@ -254,8 +252,6 @@ class History(Repository, store.History):
         except repo.BROKEN:
             paths = []
         return b"%s\0%s\n" % (name.encode(), b"".join(paths))
-
-    # -- forgetting ---------------------------------------------------------------------------------------------------
 
     def rewrite(self, clean: Clean, message: Callable[[str], str], note: Note) -> None:
         """One line of revisions; those before the first that changes keep their ids. What else the repository held (branches,

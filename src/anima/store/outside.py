@@ -279,9 +279,6 @@ class Shelf:
                     os.unlink(path)
 
 
-# -- reading one, sealed or not ----------------------------------------------------------------------------------------------
-
-
 def _pyrage() -> Any:
     try:
         import pyrage  # type: ignore[import-untyped]

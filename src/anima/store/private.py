@@ -106,8 +106,6 @@ class Machine:
     def log(self, name: str) -> FileLog:
         return FileLog(self, f"{MACHINE}/{name}")
 
-    # -- small files --------------------------------------------------------------------------------------------------
-
     def get(self, name: str) -> bytes | None:
         with _usable(name), suppress(FileNotFoundError), regular(self._store.fd, f"{MACHINE}/{name}") as (fd, found):
             if found.st_size > MAX_BYTES:
@@ -189,8 +187,6 @@ class Machine:
                 self.sync_folder(path.rpartition("/")[0])
         finally:
             self.unstage(staged)
-
-    # -- descriptors ----------------------------------------------------------------------------------------------------
 
     def _made(self, path: str, flags: int) -> int:
         try:
@@ -453,9 +449,6 @@ def is_passing(path: str) -> bool:
 def own_mode(path: str, mode: int) -> int:
     """The mode a file is restored with: its owner may read and write it, and nobody else write."""
     return 0o600 if path.startswith(f"{MACHINE}/") else 0o600 | (mode & 0o755)
-
-
-# -- the folder of a home ---------------------------------------------------------------------------------------------------
 
 
 def make_home_folder(path: Path, *, for_owner: bool) -> None:

@@ -93,8 +93,6 @@ class Repository:
                 os.close(self._fd)
                 self._fd = -1
 
-    # -- who may do something now -------------------------------------------------------------------------------------
-
     @contextmanager
     def _reading(self) -> Iterator[None]:
         with self._mutex, mapped():

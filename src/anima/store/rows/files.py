@@ -2,12 +2,9 @@
 (transcripts), and the ledger's bytes.
 
 Promise: bytes as they were given; a name is found in any case or Unicode form, but for names beneath `.anima/`. A file is
-its body and the lines after it, so adding to one writes nothing anew. A folder is there while a file is in it.
-What would grow beyond a tenant's quota is refused before anything of it is written; what makes less never is. An append is
-one transaction under the log's own row, so nothing is torn and writers stand in one line; a line without its end, which only
-an import can bring, is completed or put aside first, as in a folder. The ledger is read as the bytes it would be in a file;
-its end is held in memory, so that following it asks for what is new alone.
-Not here: history, which has tables of its own, whether a document may change, what a line means, quotas being set (tenants).
+its body and the lines after it, so adding to one writes nothing anew. What would grow beyond a tenant's quota is refused
+before anything of it is written. An append is one transaction under the log's own row, so nothing is torn. The ledger is
+read as the bytes it would be in a file. Not here: history, whether a document may change, what a line means.
 """
 
 from __future__ import annotations
@@ -228,15 +225,13 @@ class RowState:
         return was_there
 
     def names(self, folder: str) -> list[str]:
-        inside = (
-            found.path.removeprefix(f"{MACHINE}/{folder}/") for found in self._files.beneath(f"{MACHINE}/{folder}")
-        )
+        top = f"{MACHINE}/{folder}"
+        inside = (found.path.removeprefix(f"{top}/") for found in self._files.beneath(top))
         return [name for name in inside if "/" not in name and not name.startswith(".")]
 
 
 class Room:
-    """How much a tenant may still keep, as a home of theirs sees it. One without a quota is asked about once in a while
-    and costs nothing else."""
+    """How much a tenant may still keep. One without a quota is asked about once in a while and costs nothing else."""
 
     def __init__(self, rows: HomeRows) -> None:
         self._rows, self._free = rows, 0.0 if rows.engine.needs_tenant else float("inf")
@@ -251,9 +246,6 @@ class Room:
                 raise OverQuota(kind, used=int(used), most=int(most))
         if not quotas:
             self._free = time.monotonic() + _AGAIN
-
-
-# -- lines ---------------------------------------------------------------------------------------------------------------------
 
 
 _PROOF = ("file_locked", "line_there")  # whoever still writes is waited for

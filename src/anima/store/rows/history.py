@@ -48,9 +48,8 @@ class RowHistory(History):
         found: dict[str, tuple[bytes, bytes, list[str]]] = {}
         for id, person, message, changed in self._rows.ask("revisions_of", path=path, limit=limit):
             found.setdefault(id, (person, message, []))[2].extend([changed] if changed else [])
-        return [
-            revision_of(id, who, said.decode("utf-8", "replace"), paths) for id, (who, said, paths) in found.items()
-        ]
+        told = ((id, who, said.decode("utf-8", "replace"), paths) for id, (who, said, paths) in found.items())
+        return [revision_of(*each) for each in told]
 
     def show(self, revision: str, path: str) -> bytes | None:
         return self._texts(self._number(revision), [path]).get(path)
@@ -93,8 +92,6 @@ class RowHistory(History):
                 chain.append(found)
         return {path: (reduce(_after, chain[::-1], None), len(chain) - 1) for path, chain in chains.items()}
 
-    # -- writing --------------------------------------------------------------------------------------------------------
-
     def commit(self, files: Mapping[str, bytes | None], note: Note) -> str | None:
         """A revision in which these files have these bytes (None: they are gone); None where nothing differs. An empty
         mapping makes one that only says its note."""
@@ -134,9 +131,7 @@ class RowHistory(History):
 
     def revisions(self) -> Iterator[Brought]:
         held: dict[str, bytes | None] = {}
-        for n, id, person, message in self._rows.ask(
-            "select n, id, person, message from anima.revision where [own] order by n"
-        ):
+        for n, id, person, message in self._rows.ask("revisions"):
             files: dict[str, bytes | None] = {}
             for row in self._rows.ask("versions_of", n=n):
                 found = _Version(*row)
@@ -162,10 +157,8 @@ class RowHistory(History):
             self.commit({}, note)
 
     def check(self) -> list[str]:
-        wrong, held = (
-            [f"revision {row[0]} is gone" for row in self._rows.ask("revisions_gone")],
-            dict[str, bytes | None](),
-        )
+        held: dict[str, bytes | None] = {}
+        wrong = [f"revision {row[0]} is gone" for row in self._rows.ask("revisions_gone")]
         for row in self._rows.ask("versions"):
             found = _Version(*row)
             held[found.path] = data = _after(held.get(found.path), found)

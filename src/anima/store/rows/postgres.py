@@ -102,8 +102,6 @@ class PostgresDatabase(Engine):
             raise Refused(f"{self.name}: the tenant {name!r} is suspended", rule="suspended")
         return int(found[0])
 
-    # -- statements -----------------------------------------------------------------------------------------------------
-
     def run(self, db: Connection[Any], statement: str, given: Mapping[str, Any]) -> Cursor[Any]:
         return db.execute(_with_content(statement), given)
 

@@ -146,8 +146,6 @@ class OneFile(Engine):
             db.execute(f"pragma {pragma}")
         return db
 
-    # -- statements -----------------------------------------------------------------------------------------------------
-
     def run(self, db: sqlite3.Connection, statement: str, given: Mapping[str, Any]) -> sqlite3.Cursor:
         told, names = _told(statement)
         return db.execute(told, self._values(names, given))

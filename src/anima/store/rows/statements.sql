@@ -103,6 +103,9 @@ select r.id, r.person, r.message, v.path from (select * from anima.revision wher
     order by n desc limit %(limit)s) as r
 left join anima.version v on v.tenant = r.tenant and v.home = r.home and v.n = r.n order by r.n desc, v.path
 
+-- revisions
+select n, id, person, message from anima.revision where [own] order by n
+
 -- revision_named: two at most, of those that begin so
 select n from anima.revision where [own] and id >= %(id)s and id < %(id)s || 'g' limit 2
 

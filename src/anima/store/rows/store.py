@@ -1,10 +1,9 @@
 """The store of a home in a database: in PostgreSQL, or in one SQLite file.
 
-Promise: a change is one transaction under the home's row lock, about ten statements sent together: bases compared, texts,
-ledger records, revision and the chain's head, all or nothing; nothing is embedded, asked or waited for inside. A lost
-connection before COMMIT is tried again; after a lost answer the intent's record tells whether it stands. On a
-server the home's key is sealed by a key from the environment. What is damaged is said, and put back from a snapshot.
-Not here: rows (files, logs, history), connections, what a damage is called (upkeep).
+Promise: a change is one transaction under the home's row lock: bases compared, texts, ledger records, revision and the
+chain's head, all or nothing; nothing is embedded, asked or waited for inside. A lost connection before COMMIT is tried again;
+after a lost answer the intent's record tells whether it stands. On a server the home's key is sealed by a key from the
+environment. What is damaged is said, and put back from a snapshot. Not here: rows (files, history), connections.
 """
 
 from __future__ import annotations
@@ -74,8 +73,6 @@ class RowStore:
             return b"", f"{self._epoch}.{size}"
         return None
 
-    # -- the lock ---------------------------------------------------------------------------------------------------------
-
     @contextmanager
     def lock(self, *, patience: float = PATIENCE) -> Iterator[None]:
         """The home's lock: a transaction that has the home's row. What is done inside stands when it is left."""
@@ -122,8 +119,6 @@ class RowStore:
             found = self.rows.one("lease_taken", name=name, holder=holder, span=_LEASE)
         return int(found[0]) if found else None
 
-    # -- ledger ---------------------------------------------------------------------------------------------------------
-
     @property
     def whole(self) -> Whole:
         assert self._whole is not None
@@ -163,12 +158,14 @@ class RowStore:
             own = copy.copy(shared) if shared else Ledger(self.log, key=key, clock=self.clock)
             held.kept["ledger"] = own
             held.after.append(lambda done: self._settled(own, done and "replaced" not in held.kept))
-            held.before.append(
-                lambda: self._note(last["n"], self.ledger.tip.hash) if (last := self.log.last()) else None
-            )
+            held.before.append(self._note_last)
             if shared is None:
                 own.begin(key.id[:16])
         return own
+
+    def _note_last(self) -> None:
+        if (last := self.log.last()) is not None:
+            self._note(last["n"], self.ledger.tip.hash)
 
     def _settled(self, own: Ledger, done: bool) -> None:
         with self._mutex:
@@ -207,8 +204,6 @@ class RowStore:
             self._view.follow(ledger)
             return self._view
 
-    # -- writing --------------------------------------------------------------------------------------------------------
-
     def write(self, batch: Batch) -> Written:
         must_allow(batch.verdict)
         return self.rows.tried(self.lock, lambda _: self._write(batch))
@@ -232,10 +227,8 @@ class RowStore:
         self._need_room(batch, present)
         intent = intent_of(batch, [edit for edit in edits if edit], ledger=self.ledger)
         self.ledger.intend(intent)
-        digests = tuple(
-            self._apply(change, present[change.path.key], edit) if edit else None
-            for change, edit in zip(batch.changes, edits, strict=True)
-        )
+        planned = zip(batch.changes, edits, strict=True)
+        digests = tuple(self._apply(each, present[each.path.key], edit) if edit else None for each, edit in planned)
         self.ledger.done(intent.id, sync=False)
         if batch.words:
             self._words = {**dict(list(self._words.items())[-_WORDS:]), intent.id: batch.words}
@@ -395,8 +388,6 @@ class RowStore:
         history.take_in(revisions)
         anchored = max((n for n, _ in history.anchors()), default=0)
         self.rows.tell("update anima.home set anchored = %(n)s where [own]", n=anchored)
-
-    # -- the rest -------------------------------------------------------------------------------------------------------
 
     def logs(self, folder: str, *, suffix: str = ".jsonl", mend: Mend = never_whole) -> RowLogs:
         return RowLogs(self.rows, self.files, self.state, self.room, folder, suffix, mend)

@@ -2,13 +2,10 @@
 quotas; for a server, whose credential this is, and what else concerns no single home.
 
 Promise: `Tenants` needs the owner's role, which serves no home; `Fleet` is the application's, which never reads the table of
-credentials: functions of its owner's answer for one digest or id, and list, add and take away for one tenant. A role that
-could pass over row policies is refused when a fleet is made. Erasing deletes every row of a tenant in one transaction and
-then looks into every table that the database has for one; what dead rows, the write-ahead log and backups still hold is the
-server's, and said. Of a token only the digest is kept; one that is rotated keeps its id, since what came in with it stays
-known by that, and with one that is revoked goes all that was made with it. Two that bring the tables up to date at once do it
-once; each of their texts is a transaction, so a kill leaves it whole or not at all; one that is not the text that was carried
-out is said, and nothing is done. Not here: homes (rows).
+credentials: functions of its owner's answer for it. Erasing deletes every row of a tenant in one transaction and then looks
+into every table for one; what the server still holds is said. Of a token only the digest is kept. Two that bring the tables up
+to date at once do it once; each of their texts is a transaction, and one that is not the text that was carried out is said,
+and nothing is done. Not here: homes (rows).
 """
 
 from __future__ import annotations
@@ -110,8 +107,6 @@ class Tenants:
                     db.execute("delete from anima.quota where tenant = %s and kind = %s", (number, kind))
                     if most:
                         db.execute("insert into anima.quota values(%s, %s, %s)", (number, kind, most))
-
-    # -- tokens ---------------------------------------------------------------------------------------------------------
 
     def tokens(self, name: str) -> list[dict[str, Any]]:
         """Every credential of a tenant's that works, the oldest first, without its digest."""
@@ -233,8 +228,6 @@ class Fleet:
         with self._telling(tenant) as rows:
             return bool(rows.ask("select anima.credential_drop(%(id)s, %(agent)s)", id=id, agent=agent))
 
-    # -- what tenants do ------------------------------------------------------------------------------------------------
-
     def count(self, tenant: int, counted: Mapping[str, int]) -> dict[str, tuple[int, int | None]]:
         """Adds to what a tenant did today, on whatever server; requests and tokens so far, each with its quota."""
         with self._telling(tenant) as rows:
@@ -291,8 +284,6 @@ class Fleet:
         with rows.transaction():
             yield rows
 
-
-# -- tables ---------------------------------------------------------------------------------------------------------------
 
 _LOCK = 0x616E696D61  # one number for all who bring tables up to date
 

@@ -54,8 +54,6 @@ class RowWhole(Whole):
     def outside(self, folder: str) -> str:
         return os.path.abspath(os.path.expanduser(folder))
 
-    # -- what there is ----------------------------------------------------------------------------------------------------
-
     def census(self) -> tuple[list[FoundFile], list[tuple[str, str]]]:
         found = [
             FoundFile(row.path, row.size, own_mode(row.path, row.mode), min(int(row.time.timestamp()), LATEST))
@@ -105,8 +103,6 @@ class RowWhole(Whole):
     def is_machinery(self, path: str) -> bool:
         return path.startswith(f"{MACHINE}/")
 
-    # -- what only a folder has ---------------------------------------------------------------------------------------------
-
     has_foreign_git = False
 
     def names_of(self, path: str) -> int:
@@ -130,8 +126,6 @@ class RowWhole(Whole):
         for path in every.difference(self.set_aside()):
             self.drop_set_aside(path)
 
-    # -- history as a repository ----------------------------------------------------------------------------------------------
-
     def _as_repository(self) -> str | None:
         """A folder in which history stands as a folder's home has it; None where there is none."""
         history = RowHistory(self._store.rows)
@@ -150,8 +144,6 @@ class RowWhole(Whole):
                     os.rename(made, place)
             self._repository = (head, place)
         return self._repository[1]
-
-    # -- other files in their place -------------------------------------------------------------------------------------------
 
     @contextmanager
     def swapping(self) -> Iterator[RowSwap]:
