@@ -41,8 +41,11 @@ _OURS = re.compile(
 _KINDS = {"link": "a link", "folder": "a folder", "file": "a file"}
 
 
+def remark(name: str, about: str, message: str, do: str = "") -> Remark:
+    return Remark(name=name, about=about, message=message, do=do)
+
+
 def kind_of(store: FolderStore, name: str) -> str | None:
-    """What stands under a name in `.anima`."""
     return store.documents.kind_of(f"{MACHINE}/{name}")
 
 
@@ -69,36 +72,33 @@ class CheckedFiles(_Checked):
 
     def check(self) -> Iterator[Remark]:
         if (free := self._folder.free_bytes()) < ROOM:
-            said = f"The disk has {free:,} bytes left: nothing can be written safely."
-            yield Remark(name="disk-full", about="disk", message=said)
+            yield remark("disk-full", "disk", f"The disk has {free:,} bytes left: nothing can be written safely.")
         yield from self.misshapen(*_FILES, *_FOLDERS)
         if self._folder.kind_of(MACHINE) == "folder":
             for name in sorted(self._folder.raw_names(MACHINE)):
                 if not _OURS.match(name):
-                    said = f".anima/{name} is not ours; nothing reads it."
-                    yield Remark(name="foreign-file", about=f"{MACHINE}/{name}", message=said)
+                    yield remark("foreign-file", f"{MACHINE}/{name}", f".anima/{name} is not ours; nothing reads it.")
             if kind_of(self._store, _LOCK) == "file":
                 holder = self._machine.lock.holder()
                 held = f"The home is being written: {holder} holds its lock."
                 said = held if holder else "Nobody is writing here now; the lock is free."
-                yield Remark(name="lock", about="lock", message=said)
+                yield remark("lock", "lock", said)
         yield from self._walk("")
         root, mode = shlex.quote(self._folder.root), stat.S_IMODE(os.fstat(self._folder.fd).st_mode)
         if mode & 0o077:
             said = f"Other users of this machine can look into the folder (mode {mode:04o})."
-            yield Remark(name="modes", about="modes", message=said, do=f"chmod 700 {root}")
+            yield remark("modes", "modes", said, do=f"chmod 700 {root}")
         if opened := [path for path, mode, wanted in self._modes(MACHINE, *self._visible()) if mode & ~wanted]:
             few = ", ".join(opened[:3]) + (f" and {len(opened) - 3} more" if len(opened) > 3 else "")
             many = "1 file" if len(opened) == 1 else f"{len(opened):,} files"
-            said = f"{many} can be read by others: {few}."
-            yield Remark(name="modes", about="modes", message=said, do=f"chmod -R go= {root}")
+            yield remark("modes", "modes", f"{many} can be read by others: {few}.", do=f"chmod -R go= {root}")
 
     def misshapen(self, *names: str) -> Iterator[Remark]:
         """Whether `.anima`, and which of these in it, is something else than it must be."""
         if (top := self._folder.kind_of(MACHINE)) not in ("folder", None):
             do = "move the folder it leads to back into the home" if leads_somewhere(self._folder, MACHINE) else ""
             said = f".anima is {_KINDS.get(str(top), 'no folder')}; nothing can be remembered here."
-            yield Remark(name="machine-broken", about=MACHINE, message=said, do=do)
+            yield remark("machine-broken", MACHINE, said, do=do)
             return
         for name in names:
             kind, wanted = kind_of(self._store, name), "folder" if name in _FOLDERS else "file"
@@ -107,7 +107,7 @@ class CheckedFiles(_Checked):
             if not said and found and wanted == "file" and found.st_nlink > 1:
                 said = "a file with a second name"
             if said:
-                yield Remark(name="machine-broken", about=f"{MACHINE}/{name}", message=f".anima/{name} is {said}.")
+                yield remark("machine-broken", f"{MACHINE}/{name}", f".anima/{name} is {said}.")
 
     def _walk(self, folder: str) -> Iterator[Remark]:
         """What of the home is left out, or can be read as it stands by nobody."""
@@ -118,20 +118,20 @@ class CheckedFiles(_Checked):
             listed, strange = self._folder.list(folder), self._folder.strange(folder)
         except HomeError as error:
             if mode & 0o500 == 0o500:
-                yield Remark(name="not-looked-at", about=folder, message=f"{error}.", do=error.hint or "")
+                yield remark("not-looked-at", folder, f"{error}.", do=error.hint or "")
             return
         for name, why in strange:
             path = f"{folder}/{name}".lstrip("/")
             is_odd = self._folder.kind_of(path) in ("link", "other")
             shown = printable(path)
             said = f"{shown} is left alone: {why}."
-            yield Remark(name="document-not-a-file" if is_odd else "", about=shown, message=said)
+            yield remark("document-not-a-file" if is_odd else "", shown, said)
         seen: dict[str, str] = {}
         for entry in sorted(listed, key=lambda entry: entry.name):
             first = seen.setdefault(fold(entry.name), entry.path)
             if first != entry.path:
                 said = f"{first} and {entry.path} are the same name to us; only the first is read."
-                yield Remark(name="document-twins", about=entry.path, message=said)
+                yield remark("document-twins", entry.path, said)
         for entry in listed:
             if entry.name.casefold().endswith(".md"):
                 yield from self._document(entry)
@@ -142,24 +142,21 @@ class CheckedFiles(_Checked):
         """What the stat of a document tells, whoever asks: root reads everything, and is told all the same."""
         path, found = entry.path, self._folder.stat(entry.path)
         if entry.is_folder:
-            said = f"{path} is a folder, and its name is that of a document."
-            yield Remark(name="document-not-a-file", about=path, message=said)
+            yield remark("document-not-a-file", path, f"{path} is a folder, and its name is that of a document.")
         elif found and found.st_uid != os.geteuid():
-            said = f"{path} belongs to another user (uid {found.st_uid})."
-            yield Remark(name="not-yours", about=path, message=said)
+            yield remark("not-yours", path, f"{path} belongs to another user (uid {found.st_uid}).")
         elif found and not found.st_mode & stat.S_IRUSR:
             yield self._unreadable(path)
         if found and not entry.is_folder and found.st_nlink > 1:
             kept = "does not write to it" if self._folder.holds_every_name(found) else "neither reads nor writes it"
-            said = f"{path} has {found.st_nlink} names; anima {kept}."
-            yield Remark(name="document-hardlinked", about=path, message=said)
+            yield remark("document-hardlinked", path, f"{path} has {found.st_nlink} names; anima {kept}.")
 
     def _unreadable(self, path: str) -> Remark:
         found = os.stat(path, dir_fd=self._folder.fd, follow_symlinks=False)
         mode = f"mode {stat.S_IMODE(found.st_mode):04o}, owner {found.st_uid}"
         do = "" if path.startswith(".") else f"chmod u+rwX {shlex.quote(f'{self._folder.root}/{path}')}"
         said = f"{path}: the system does not let us read it ({mode})."
-        return Remark(name="unreadable", about=path, message=said, do=do)
+        return remark("unreadable", path, said, do=do)
 
     def _visible(self) -> list[str]:
         return [name for name in self._folder.raw_names("") if not name.startswith(".")]
@@ -252,40 +249,37 @@ class CheckedLedger(_Checked):
         data = ledger_bytes(self._store)
         if not data:
             if self._store.had_ledger():
-                said = "The ledger is gone; nobody can tell who wrote which line."
-                yield Remark(name="ledger-missing", about=LEDGER, message=said)
+                yield remark("ledger-missing", LEDGER, "The ledger is gone; nobody can tell who wrote which line.")
         else:
             key, trouble = key_of(self._store)
             if trouble:
-                yield Remark(name="key-damaged", about=KEY, message=trouble)
+                yield remark("key-damaged", KEY, trouble)
             found = self._verified(data, key)
             if (fault := found.fault) is not None and fault.kind != "key":
                 headless = fault.line == 1 and fault.kind in ("missing", "order", "altered", "repeated")
                 begins = "The ledger does not begin with the record of its home."
                 said = begins if headless else f"The ledger, {fault.what}."
-                yield Remark(name="ledger-damaged", about=LEDGER, message=said)
+                yield remark("ledger-damaged", LEDGER, said)
             elif fault is not None and not trouble:
-                said = "The key is not the one this ledger was begun with."
-                yield Remark(name="key-damaged", about=KEY, message=said)
+                yield remark("key-damaged", KEY, "The key is not the one this ledger was begun with.")
             if found.torn and not is_busy(self._store):
                 said = f"The ledger ends in {found.torn:,} bytes that are no record: a write was cut short."
-                yield Remark(name="torn", about=LEDGER, message=said)
+                yield remark("torn", LEDGER, said)
             if found.fault is None:
-                yield from self._compared(data)
+                yield from self._compared()
         yield from self._clock(data)
 
     def _verified(self, data: bytes, key: Key | None) -> Verification:
         return verify(Still(data), key=key, anchors=self._store.anchors())
 
-    def _compared(self, data: bytes) -> Iterator[Remark]:
+    def _compared(self) -> Iterator[Remark]:
         """What only shows when the ledger is compared with what stands there. It is folded where there is reason to."""
         try:
             documents = [each for each in self._store.documents.list_all() if each.path.casefold().endswith(".md")]
         except HomeError:
             return  # a folder is shut, which is said elsewhere
         if not documents:
-            said = "Every document is gone; ledger and history are there."
-            yield Remark(name="home-wiped", about=self._store.name, message=said)
+            yield remark("home-wiped", self._store.name, "Every document is gone; ledger and history are there.")
         blank = [each.path for each in documents if not each.size]
         if not blank:
             return
@@ -294,19 +288,18 @@ class CheckedLedger(_Checked):
         for path in blank:
             if held := known.size_of(DocPath.parse(path)):
                 said = f"{path} is empty, and held {held:,} bytes when anima last wrote it."
-                yield Remark(name="document-emptied", about=path, message=said)
+                yield remark("document-emptied", path, said)
 
     def _clock(self, data: bytes) -> Iterator[Remark]:
         tomorrow = self._store.clock() + timedelta(days=1)
         times = re.findall(rb'"t":"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}\+00:00)"', data)
         if times and max(times).decode() > tomorrow.isoformat(timespec="microseconds"):
             said = f"The ledger has records from {max(times)[:10].decode()}, which is yet to come."
-            yield Remark(name="clock-backwards", about=LEDGER, message=said)
+            yield remark("clock-backwards", LEDGER, said)
         names = self._store.documents.names(self._daily)
         for name in [each for each in names if (day := day_in_name(each)) and day > tomorrow.date()][:3]:
             path = f"{self._daily}/{name}"
-            said = f"{path} is a log of a day that is yet to come."
-            yield Remark(name="clock-backwards", about=path, message=said)
+            yield remark("clock-backwards", path, f"{path} is a log of a day that is yet to come.")
 
     def mend(self, found: Remark) -> str:
         """Puts a new chain in the place of a damaged ledger. The old one is on the disk, aside, before that."""
@@ -351,12 +344,11 @@ class CheckedBatches(_Checked):
         for intent in still_ledger(self._store).pending():
             about = intent.edits[0].path if intent.edits else LEDGER
             said = f"Change {intent.id} was interrupted: it is neither done nor given up."
-            yield Remark(name="batch-interrupted", about=about, message=said)
+            yield remark("batch-interrupted", about, said)
         staged = [path for path, found in self._store.documents.walk(STAGE) if stat.S_ISREG(found.st_mode)]
         if staged:
             many = "1 text was" if len(staged) == 1 else f"{len(staged):,} texts were"
-            said = f"{many} staged by a write that was killed before it said so."
-            yield Remark(name="leftover", about=STAGE, message=said)
+            yield remark("leftover", STAGE, f"{many} staged by a write that was killed before it said so.")
 
     def mend(self, found: Remark) -> str:
         with self._store.lock():
@@ -375,20 +367,17 @@ class CheckedHistory(_Checked):
         if not store.rules.history:
             return
         if kind_of(store, "made") == "file" and self._folder.kind_of(".git") is not None and place != ".git":
-            said = "A repository that is not ours stands in .git; it is not touched."
-            yield Remark(name="history-foreign", about=".git", message=said)
+            yield remark("history-foreign", ".git", "A repository that is not ours stands in .git; it is not touched.")
         left = self._leftovers()
         if self._folder.kind_of(place) is None and b'"kind":"intent"' in ledger_bytes(store) and not left:
             said = f"History is gone: {place} is not there, and the ledger tells of changes."
-            yield Remark(name="history-damaged", about=place, message=said)
+            yield remark("history-damaged", place, said)
         for name, why in self._problems(place):
-            yield Remark(name=f"history-{name}", about=place, message=f"History: {why}.")
+            yield remark(f"history-{name}", place, f"History: {why}.")
         for name in [] if is_busy(store) else left:
-            said = f"{name} was left by something that was interrupted."
-            yield Remark(name="leftover", about=name, message=said)
+            yield remark("leftover", name, f"{name} was left by something that was interrupted.")
 
     def _problems(self, place: str) -> list[tuple[str, str]]:
-        """What is wrong with the repository; nothing where none is."""
         from anima.store.git import History
 
         if self._folder.kind_of(place) is None:
@@ -402,7 +391,6 @@ class CheckedHistory(_Checked):
             return [("damaged", str(error))]
 
     def _leftovers(self) -> list[str]:
-        """What an interrupted swap or repair of history left."""
         place = self._store.history_place
         folder, _, name = place.rpartition("/")
         ours = re.compile(rf"{re.escape(name)}\.(?:new|past|(?:broken|made)-.*)")
@@ -454,7 +442,6 @@ def free_place(store: FolderStore, name: str) -> str:
 
 
 def leads_somewhere(store: Folder, path: str) -> bool:
-    """Whether a link with a target stands there."""
     try:
         return store.kind_of(path) == "link" and bool(os.stat(path, dir_fd=store.fd))
     except OSError:

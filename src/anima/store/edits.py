@@ -87,7 +87,6 @@ def new_lines(old: str, new: str, *, key: Key) -> tuple[str, ...]:
 
 
 def intent_of(batch: Batch, edits: Sequence[Edit], *, ledger: Ledger) -> Intent:
-    """The record that says what a batch is about to do."""
     first = batch.changes[0]
     return Intent(
         id=str(ledger.tip.n + 1),
@@ -182,7 +181,6 @@ def late_note(
 
 
 def person_of(note: Note) -> bytes:
-    """Name, address and time as git writes them."""
     name = _line(note.author, 60).translate({ord(char): None for char in "<>"}).strip(" .,:;\"'\\")
     mail = re.sub(r"[^a-z0-9-]+", "-", note.actor.lower())[:40].strip("-") or "anima"
     minutes = int((note.time.utcoffset() or timedelta()).total_seconds() // 60)

@@ -165,7 +165,6 @@ class History(Repository, store.History):
             return [revision_of(c.id, c.person, c.message, paths) for c, paths in zip(found, told, strict=True)]
 
     def show(self, revision: str, path: str) -> bytes | None:
-        """The bytes of a document in a revision; None where it was not there."""
         with self._reading():
             here: Entry | None = (repo.FOLDER, bytes.fromhex(self._resolve(revision).tree))
             for part in path.split("/"):
@@ -451,7 +450,6 @@ def _parted(files: Mapping[str, bytes | Entry | None]) -> _Files:
 
 
 def _plain(path: str) -> bytes:
-    """A path as the list of paths has it."""
     return path.encode("utf-8", "surrogateescape").replace(b"\n", b"?")
 
 

@@ -95,7 +95,6 @@ class HomeLock:
             self._mutex.release()
 
     def _locked(self) -> bool:
-        """Whether we hold the lock of the file that stands there now."""
         if self._process != os.getpid():  # a descriptor from before a fork is one lock for both processes
             self.close()
         if self._fd < 0:
@@ -162,7 +161,6 @@ def _command(argv: Sequence[str]) -> str:
 
 
 def _signed(fd: int) -> str:
-    """Who signed the lock file last."""
     found = _read(fd)
     return f"process {found['pid']} ({found['command'][:80]})" if found else "another process"
 

@@ -134,7 +134,6 @@ def lines_in(file: IO[bytes], *, most: int) -> Iterator[bytes]:
 
 
 def open_file(path: Path) -> IO[bytes]:
-    """A regular file to read. Raises NoSuchHome or BadText."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except (OSError, ValueError) as error:
@@ -147,8 +146,6 @@ def open_file(path: Path) -> IO[bytes]:
 
 
 def _explained(target: Path) -> AbstractContextManager[None]:
-    """Errors of the system, said of an export."""
-
     def taken(error: OSError) -> Refused | None:
         said = f"{target}: somebody put something there meanwhile; nothing was overwritten"
         is_taken = error.errno in (errno.EEXIST, errno.ENOTEMPTY, errno.ENOTDIR, errno.EISDIR)
@@ -288,7 +285,6 @@ def _pyrage() -> Any:
 
 
 def is_sealed(path: str | Path) -> bool:
-    """Whether a file is sealed by age. Raises NotFound or Damaged."""
     with _opened(path) as raw:
         return raw.read(64).startswith(_MARKS)
 
@@ -371,7 +367,6 @@ def recipient_of(text: str) -> Any:
 
 
 def _identity(path: str | Path) -> Any:
-    """The key in a file: of age-keygen, or of ssh."""
     pyrage = _pyrage()
     with _opened(os.path.expanduser(path)) as raw:
         data = raw.read(2**20) or b""

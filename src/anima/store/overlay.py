@@ -120,7 +120,6 @@ class Layers:
         self.all = list(dict.fromkeys(below for below in self._routes.values() if below))
 
     def at(self, key: str) -> Below | None:
-        """What lies below a folded path."""
         while key not in self._routes:
             key = key.rpartition("/")[0]
         return self._routes[key]
@@ -424,7 +423,6 @@ class OverlayStore:
         return "", None  # the lower layer is written to by others
 
     def changes(self, stop: threading.Event | None = None) -> Iterator[object]:
-        """Something for each change of either layer."""
         stop, told = stop or threading.Event(), queue.SimpleQueue[object]()
 
         def watch(store: Store) -> None:

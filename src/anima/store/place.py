@@ -238,7 +238,6 @@ class FolderStore:
 
     @property
     def history(self) -> History | None:
-        """Made when it is missing."""
         if not self.rules.history:
             return None
         with self._mutex:
@@ -359,7 +358,6 @@ class FolderStore:
             return self.ledger.add(kind, fields, sync=sync)
 
     def close(self) -> None:
-        """Lets everything go. Closing twice does no harm."""
         if self._history is not None:
             self._history.close()
         self.log.close()

@@ -219,7 +219,6 @@ class Machine:
                 os.fsync(fd)
 
     def sync_folder(self, folder: str) -> None:
-        """Makes a folder's names durable. Raises OSError."""
         with held(open_folder(self._store.fd, folder)) as fd:
             os.fsync(fd)
 

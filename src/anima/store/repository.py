@@ -186,7 +186,6 @@ class Repository:
         return data
 
     def _any(self, name: str) -> tuple[int, bytes]:
-        """The kind and the bytes of an object."""
         place = f"objects/{name[:2]}/{name[2:]}"
         loose = self._stat(place)
         if loose is not None and not stat.S_ISREG(loose.st_mode):  # libgit2 would wait for a pipe, or follow a link
@@ -427,7 +426,6 @@ def tree_bytes(entries: Tree) -> bytes:
 
 
 def is_file(entry: Entry) -> bool:
-    """A regular file: no folder, link or submodule."""
     return entry[0].startswith(b"100")
 
 

@@ -100,7 +100,6 @@ def stat_at(path: str, folder: int | None = None) -> os.stat_result | None:
 
 @contextmanager
 def held(fd: int) -> Iterator[int]:
-    """A descriptor that is closed at the end."""
     try:
         yield fd
     finally:

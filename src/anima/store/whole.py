@@ -92,7 +92,6 @@ class FolderWhole(Whole):
 
     @contextmanager
     def open(self, path: str) -> Iterator[tuple[BinaryIO, int]]:
-        """A regular file of the home and its size. Raises OSError."""
         fd, found = open_regular(self._folder.fd, path)
         with open(fd, "rb", buffering=0) as source:
             yield source, found.st_size
@@ -119,7 +118,6 @@ class FolderWhole(Whole):
         return is_restoring(self._folder)
 
     def drop_staged(self) -> None:
-        """Forgets what an interrupted restore had unpacked."""
         if self._folder.stat(f"{MACHINE}/restore") is not None:
             clear_area(self._folder)
 
@@ -144,7 +142,6 @@ class FolderWhole(Whole):
                 raise _in_the_way(path)
 
     def files(self) -> Iterator[tuple[str, int]]:
-        """(path, size) of every regular file beneath the home, hidden ones too, in order."""
         return ((path, found.st_size) for path, found in self._folder.walk() if stat.S_ISREG(found.st_mode))
 
     def is_machinery(self, path: str) -> bool:
@@ -170,7 +167,6 @@ class FolderWhole(Whole):
         return self._folder.stat(GIT) is not None and not self.has_own_git
 
     def names_of(self, path: str) -> int:
-        """How many names (hard links) a file has."""
         found = self._folder.stat(path)
         return found.st_nlink if found else 0
 

@@ -76,7 +76,6 @@ class RowPlace(NamedTuple):
 
     @property
     def made_as(self) -> str:
-        """The dialect we made this home in; "" where we did not."""
         return (FileRows(self.rows).content(f"{MACHINE}/made") or b"").decode("utf-8", "replace").strip()
 
     @property

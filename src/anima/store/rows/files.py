@@ -28,7 +28,6 @@ _AGAIN = 5.0  # seconds for which no quota stays no quota
 
 
 def key_of(path: str) -> str:
-    """What a file is found by."""
     return path if path.startswith(f"{MACHINE}/") else fold(path)
 
 
@@ -67,7 +66,6 @@ class FileRows:
         return {row[0]: (row[1], row[2]) for row in self._rows.ask(sql, keys=[key_of(path) for path in paths])}
 
     def beneath(self, folder: str, *, limit: int | None = None) -> list[Found]:
-        """Every file beneath a folder, in order of path."""
         low = key_of(f"{folder}/") if folder else ""
         high = f"{low[:-1]}0" if folder else None  # what comes after a slash
         return [Found(*row) for row in self._rows.ask("files_beneath", low=low, high=high, limit=limit or _ALL)]
@@ -91,7 +89,6 @@ class FileRows:
         self._rows.tell(sql, key=key, ended=ended, mode=mode, time=time, body=data, **row)
 
     def add(self, path: str, at: int, data: bytes, *, version: int | None = None) -> None:
-        """Adds bytes at the end, which stands at `at`."""
         key = key_of(path)
         self._rows.tell("line_new", key=key, at=at, data=data)
         self._rows.tell("file_grown", key=key, size=at + len(data), version=version, ended=data.endswith(b"\n"))
@@ -101,7 +98,6 @@ class FileRows:
         self._rows.tell("delete from anima.file where [own] and key = %(key)s", key=key_of(path))
 
     def read(self, path: str, start: int, end: int) -> bytes:
-        """The bytes of a range, fewer where there are no more."""
         found = self._rows.ask("file_range", key=key_of(path), start=start, end=end, span=max(0, end - start))
         return b"".join(data[max(0, start - at) : end - at] if is_line else data or b"" for is_line, at, data in found)
 
@@ -418,7 +414,6 @@ class RecordLog:
         """Nothing: a line that was cut short cannot have been committed."""
 
     def last(self) -> dict[str, Any] | None:
-        """The last record this transaction adds."""
         added: _Added | None = held.kept.get("added") if (held := self._rows.held) is not None else None
         return added.rows[-1] if added and added.rows else None
 

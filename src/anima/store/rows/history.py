@@ -79,7 +79,6 @@ class RowHistory(History):
         return int(found[0][0])
 
     def _texts(self, n: int, paths: Iterable[str]) -> dict[str, bytes]:
-        """Documents as they stood at a revision, without those that were not there."""
         return {path: text for path, (text, _) in self._standing(n, list(paths)).items() if text is not None}
 
     def _standing(self, n: int, paths: Sequence[str]) -> dict[str, tuple[bytes | None, int]]:
@@ -116,7 +115,6 @@ class RowHistory(History):
         return id
 
     def take_in(self, revisions: Iterable[Brought]) -> None:
-        """Puts another history in the place of this one."""
         self._rows.tell("delete from anima.version where [own]")
         self._rows.tell("delete from anima.revision where [own]")
         held: dict[str, tuple[bytes | None, int]] = {}

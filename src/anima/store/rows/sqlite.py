@@ -25,27 +25,10 @@ from typing import Any
 from anima.errors import BadArguments, Damaged, HomeBusy, MissingExtra, NewerFormat, NoSuchHome, Refused
 from anima.store.lock import flock
 from anima.store.rows.transaction import WAIT, Engine, Row, Transaction, schema_texts, statements
+from anima.text import read_table
 
 _MADE = "anima_made"  # the table that tells a file of ours, and which texts made it
 _INNER = re.compile("sqlite_|libsql_|_litestream")  # what an engine keeps for itself
-_WORDS = tuple(
-    (re.compile(theirs), ours)
-    for theirs, ours in (
-        (r"anima\.moment\(\)", "%(moment)s"),
-        (r"(?:clock_timestamp|now)\(\)", "%(now)s"),
-        (r"interval '1 second'", "1000000"),
-        (r"::\w+(?:\[\])?", ""),
-        (r" for update\b", ""),
-        (r"= any\((%\(\w+\)s)\)", r"in (select value from json_each(\1))"),
-        (r"\banima\.", ""),
-    )
-)
-_TABLES = (
-    (re.compile(r' collate "C"| generated always as identity'), ""),
-    (re.compile(r"default now\(\)"), "default (unixepoch() * 1000000)"),
-    (re.compile(r"\bbytea\b"), "blob"),
-    (re.compile(r"\banima\."), ""),
-)
 _BOTH = re.compile(r"^(?:create table|create index|alter table \S+ add column)\b.*?;$", re.M | re.S)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -94,12 +77,11 @@ class OneFile(Engine):
                 db.execute(f"create table if not exists {_MADE}(n integer not null)")
                 for n, text in enumerate(schema_texts()[(done := self._done(db)) :], done + 1):
                     for statement in _BOTH.findall(text):
-                        db.execute(_put(_TABLES, statement))
+                        db.execute(_put("schema", statement))
                     db.execute(f"insert into {_MADE} values({n})")
                 db.execute("commit")
 
     def _done(self, db: Any) -> int:
-        """How many texts were carried out here."""
         return int(db.execute(f"select coalesce(max(n), 0) from {_MADE}").fetchall()[0][0])
 
     def pulse(self) -> tuple[int, ...] | None:
@@ -168,7 +150,6 @@ class OneFile(Engine):
         return [(*row[:at], _EPOCH + timedelta(microseconds=row[at]), *row[at + 1 :]) for row in found.fetchall()]
 
     def begin(self, db: sqlite3.Connection, tenant: int, patience: float | None) -> None:
-        """Waits until nobody else writes. Raises HomeBusy."""
         wait = WAIT if patience is None else patience
         db.execute(f"pragma busy_timeout = {int(wait * 1000)}")
         try:
@@ -317,11 +298,12 @@ def _kept(value: Any) -> Any:
 @cache
 def _told(statement: str) -> tuple[str, tuple[str, ...]]:
     """A statement in SQLite's words, and which value stands at each of its marks."""
-    told = _put(_WORDS, statement.replace("[content]", statements()["content_in_sqlite"]))
+    told = _put("statements", statement.replace("[content]", statements()["content_in_sqlite"]))
     return re.sub(r"%\(\w+\)s", "?", told), tuple(re.findall(r"%\((\w+)\)s", told))
 
 
-def _put(words: Sequence[tuple[re.Pattern[str], str]], text: str) -> str:
-    for theirs, ours in words:
-        text = theirs.sub(ours, text)
+def _put(kind: str, text: str) -> str:
+    """Statements, or a text of the schema, in SQLite's words."""
+    for theirs, ours in read_table("store/rows", "sqlite")[kind].items():
+        text = re.sub(theirs, ours, text)
     return text

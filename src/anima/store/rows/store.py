@@ -246,7 +246,6 @@ class RowStore:
         self.room.need(bytes=more, documents=new)
 
     def _standing(self, batch: Batch) -> dict[str, Present]:
-        """What stands at every path of a batch, by key, in one question."""
         paths = {path.key: path for change in batch.changes for path in (change.path, change.to) if path}
         found = self.files.contents(path.text for path in paths.values())
         standing = {}
@@ -415,7 +414,6 @@ class RowStore:
         return f"{self._scratch.folder}/{name}"
 
     def close(self) -> None:
-        """Lets go of what is held; connections are the process's."""
         self._ledger = self._view = self._scratch = None
 
 

@@ -109,13 +109,11 @@ class Tenants:
                         db.execute("insert into anima.quota values(%s, %s, %s)", (number, kind, most))
 
     def tokens(self, name: str) -> list[dict[str, Any]]:
-        """Every credential of a tenant's that works, the oldest first, without its digest."""
         with self._owning() as db:
             rows = _run(db, "credentials", tenant=self._number(db, name)).fetchall()
         return [dict(zip(_FOUND[3:], row, strict=True)) for row in rows]
 
     def add_token(self, name: str, about: Mapping[str, Any], digest: bytes) -> None:
-        """Keeps a new credential: what it is, and the digest of its secret."""
         with self._owning() as db, as_owner(db, self._number(db, name)):
             _run(db, "credential_new", **{**about, "by": None, "digest": digest})
 
@@ -173,7 +171,6 @@ class Tenants:
 
 
 def _run(db: Connection[Any], name: str, /, **given: Any) -> Cursor[Any]:
-    """Carries out a statement of that name."""
     return db.execute(statements()[name], given or None)
 
 
@@ -206,7 +203,6 @@ class Fleet:
         return hashlib.blake2b(env[KEY].encode(), person=b"anima-servers").digest()
 
     def is_there(self) -> bool:
-        """Whether the database answers."""
         return bool(self._nobodys.ask("select 1"))
 
     def credential(self, *, digest: bytes | None = None, id: str | None = None) -> dict[str, Any] | None:
@@ -215,7 +211,6 @@ class Fleet:
         return dict(zip(_FOUND, found, strict=True)) if found else None
 
     def credentials(self, tenant: int, agent: str) -> list[dict[str, Any]]:
-        """Every credential of a tenant's agent that works."""
         rows = HomeRows(self._engine, tenant, 0).ask("select * from anima.credentials_of(%(agent)s)", agent=agent)
         return [dict(zip(_FOUND[3:], row, strict=True)) for row in rows]
 

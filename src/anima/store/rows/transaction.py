@@ -95,7 +95,6 @@ class HomeRows:
 
     @property
     def held(self) -> Transaction | None:
-        """This thread's transaction."""
         return getattr(self._local, "held", None)
 
     @property
@@ -109,13 +108,13 @@ class HomeRows:
         if (held := self.held) is not None:
             with self.engine.translated(held):
                 return self.engine.rows(self._run(held.db, statement, given))
-        told, bound = _told(statement), self._given(given)
+        told, bound = _told(statement, OWN), self._given(given)
         return self.tried(self._looking, lambda db: self.engine.asked(db, self.tenant, told, bound))
 
     def each(self, statement: str, made: Callable[[Row], T], **given: Any) -> list[T]:
         """What is made of each row of a large answer, while the next are still on their way; once more, should the
         connection be lost. Not within a transaction."""
-        told, bound = _told(statement), self._given(given)
+        told, bound = _told(statement, OWN), self._given(given)
         return self.tried(self._looking, lambda db: self.engine.streamed(db, self.tenant, told, bound, made))
 
     @contextmanager
@@ -144,14 +143,13 @@ class HomeRows:
             self._run(held.db, statement, given)
 
     def tell_all(self, statement: str, rows: Sequence[Mapping[str, Any]]) -> None:
-        """The same for many rows."""
         held = self._needed
         if rows:
             with self.engine.translated(held):
-                self.engine.run_all(held.db, _told(statement), [self._given(row) for row in rows])
+                self.engine.run_all(held.db, _told(statement, OWN), [self._given(row) for row in rows])
 
     def _run(self, db: Any, statement: str, given: Mapping[str, Any]) -> Any:
-        return self.engine.run(db, _told(statement), self._given(given))
+        return self.engine.run(db, _told(statement, OWN), self._given(given))
 
     def _given(self, given: Mapping[str, Any]) -> dict[str, Any]:
         return {"tenant": self.tenant, "home": self.home, **given}
@@ -256,13 +254,10 @@ class HomeRows:
         raise Damaged(why, hint="look when it is back") from None
 
 
-def _told(statement: str) -> str:
-    return _filled(statements().get(statement, statement), OWN)
-
-
 @cache
-def _filled(statement: str, own: str) -> str:
-    return re.sub(r"\[own(?: (\w+))?\]", lambda found: own.format(f"{found[1]}." if found[1] else ""), statement)
+def _told(statement: str, own: str) -> str:
+    told = statements().get(statement, statement)
+    return re.sub(r"\[own(?: (\w+))?\]", lambda found: own.format(f"{found[1]}." if found[1] else ""), told)
 
 
 @cache
