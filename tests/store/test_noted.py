@@ -108,12 +108,12 @@ def test_a_restore_that_is_killed_leaves_no_false_note(
 ) -> None:
     kept = home.snapshots.take(to=tmp_path / "kept.tar.gz")
     home.write("notes.md", "two\n")
-    from anima.store import whole
+    from anima.store import private
 
     def killed(*_: object) -> None:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(whole, "carry_on", killed)  # the journal is on the disk by then
+    monkeypatch.setattr(private, "carry_on", killed)  # the journal is on the disk by then
     with pytest.raises(KeyboardInterrupt):
         anima.restore(kept.path, home.name, clock=Clock())
     monkeypatch.undo()

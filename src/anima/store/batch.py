@@ -25,18 +25,7 @@ from anima.store import Batch, Rules
 from anima.store.edits import Present, edit_of, intent_of, must_allow, seen_record
 from anima.store.folder import Folder
 from anima.store.private import STAGE, Machine
-from anima.store.safe_open import (
-    Signature,
-    Unconfirmed,
-    as_damage,
-    held,
-    open_beneath,
-    read_range,
-    regular,
-    signature_of,
-    why,
-    write_all,
-)
+from anima.store.safe_open import Signature, Unconfirmed, as_damage, held, read_range, signature_of, why, write_all
 
 _Plan = tuple[Edit | None, list["FileStep"], str | None]  # None where nothing would change; the new text's digest
 # A batch that the gate allowed before the crash is finished, not judged again.
@@ -96,7 +85,7 @@ class Steps:
     def addition(self, path: DocPath, standing: Standing, data: bytes) -> FileStep:
         """Bytes for the end of a file, with a line end first when the file lacks its last one."""
         if standing.size:
-            with _written(path), regular(self._store.fd, standing.actual) as (fd, found):
+            with _written(path), self._store.regular(standing.actual) as (fd, found):
                 if os.pread(fd, 1, max(0, found.st_size - 1)) != b"\n":
                     data = b"\n" + data
         return FileStep(path=path, actual=standing.actual, do="append", data=data, was=standing.signature)
@@ -148,7 +137,7 @@ class Steps:
         if step.do == "remove":
             self._machine.unlink(step.actual, sync=False)  # with the others, at the end
             return
-        with held(open_beneath(self._store.fd, step.actual, os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK)) as fd:
+        with held(self._store.beneath(step.actual, os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK)) as fd:
             if signature_of(found := os.fstat(fd)) != step.was:
                 raise self._stale(step.path)
             _check_writable(step.path, found)
@@ -180,7 +169,7 @@ class Steps:
         """Makes durable what stands, or no longer stands, at a path. Raises Unconfirmed."""
         actual = self._store.actual(path)
         if actual is not None:
-            with _confirmed(path.text), regular(self._store.fd, actual) as (fd, _):
+            with _confirmed(path.text), self._store.regular(actual) as (fd, _):
                 os.fsync(fd)
         folder = (actual or self._store.spelt(path)).rpartition("/")[0]
         if self._store.stat(folder or ".") is not None:
@@ -191,7 +180,7 @@ class Steps:
         actual = self._store.actual(path)
         if actual is None:
             return None
-        with _written(path), suppress(FileNotFoundError), regular(self._store.fd, actual) as (fd, found):
+        with _written(path), suppress(FileNotFoundError), self._store.regular(actual) as (fd, found):
             _check_writable(path, found)
             return read_range(fd, 0, found.st_size)
         return None
@@ -201,7 +190,7 @@ class Steps:
         actual = self._store.actual(path)
         if actual is None:
             return
-        with _written(path), held(open_beneath(self._store.fd, actual, os.O_WRONLY | os.O_NONBLOCK)) as fd:
+        with _written(path), held(self._store.beneath(actual, os.O_WRONLY | os.O_NONBLOCK)) as fd:
             found = os.fstat(fd)
             _check_writable(path, found)
             if found.st_size > size:

@@ -25,7 +25,7 @@ from anima.store import ASIDE, MACHINE
 from anima.store.folder import Folder
 from anima.store.place import FolderStore
 from anima.store.private import STAGE
-from anima.store.safe_open import as_damage, held, open_beneath, open_folder
+from anima.store.safe_open import as_damage, held
 from anima.store.whole import OWN_MARK
 from anima.text.dates import day_in_name
 
@@ -426,7 +426,7 @@ def set_aside(store: FolderStore, path: str, *, name: str | None = None) -> str:
     (here, _, old), (there, _, new) = path.rpartition("/"), place.rpartition("/")
     with as_damage(f"{path} cannot be set aside"):
         folder.make_folder(there)
-        with held(open_folder(folder.fd, here)) as source, held(open_folder(folder.fd, there)) as target:
+        with folder.inside(here) as source, folder.inside(there) as target:
             os.rename(old, new, src_dir_fd=source, dst_dir_fd=target)
             os.fsync(target)
             os.fsync(source)
@@ -452,10 +452,10 @@ def set_mode(store: Folder, path: str, mode: int) -> None:
     """Gives a file or folder another mode, also one that we may not read. Raises Damaged."""
     with as_damage(f"{path or 'the folder'}: its mode cannot be changed"):
         if hasattr(os, "O_PATH") and os.path.isdir("/proc/self/fd"):
-            with held(open_beneath(store.fd, path, os.O_PATH) if path else os.dup(store.fd)) as fd:
+            with held(store.beneath(path, os.O_PATH) if path else os.dup(store.fd)) as fd:
                 os.chmod(f"/proc/self/fd/{fd}", mode)
         else:  # a file that we may not read cannot be held, but its folder can
             folder, _, name = path.rpartition("/")
-            with held(open_folder(store.fd, folder)) as fd:
+            with store.inside(folder) as fd:
                 os.chmod(name or ".", mode, dir_fd=fd, follow_symlinks=os.chmod not in os.supports_follow_symlinks)
     store.forget(path)

@@ -26,11 +26,9 @@ from anima.store.safe_open import (
     HeldFolder,
     as_damage,
     held,
-    open_beneath,
     open_folder,
     open_regular,
     read_range,
-    regular,
     why,
 )
 
@@ -61,7 +59,7 @@ class Folder(HeldFolder, Documents):
 
     def _read_exact(self, path: DocPath, actual: str) -> Document:
         try:
-            with regular(self.fd, actual) as (fd, found):
+            with self.regular(actual) as (fd, found):
                 self._check_names(path, fd, found)
                 if found.st_size > MAX_BYTES:
                     why = f"it has {found.st_size:,} bytes, and anima reads documents of up to {MAX_BYTES:,}"
@@ -74,7 +72,7 @@ class Folder(HeldFolder, Documents):
 
     def raw(self, path: DocPath, *, most: int) -> bytes:
         try:
-            with regular(self.fd, self.actual(path) or path.text) as (fd, found):
+            with self.regular(self.actual(path) or path.text) as (fd, found):
                 self._check_names(path, fd, found)
                 if found.st_size > most:
                     raise BadText(path.text, f"it has {found.st_size:,} bytes, and at most {most:,} are read")
@@ -114,7 +112,7 @@ class Folder(HeldFolder, Documents):
         """Where two names fold alike, the one that is spelt as the path is meant, else the first in order."""
         if self._keeps_case:
             with suppress(OSError, ValueError):
-                os.close(open_beneath(self.fd, path.text, ONLY_NAMED))
+                os.close(self.beneath(path.text, ONLY_NAMED))
                 return path.text  # something of this very name is there, and not behind a link
         spelt = ""
         for part in path.parts:

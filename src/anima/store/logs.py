@@ -23,16 +23,7 @@ from anima.store import ID, Logs, LogState, Mend, OpenLog, never_whole
 from anima.store.folder import Folder
 from anima.store.lock import flock, patiently, unlock
 from anima.store.private import Machine
-from anima.store.safe_open import (
-    append_all,
-    as_damage,
-    held,
-    open_beneath,
-    open_folder,
-    open_regular,
-    read_range,
-    regular,
-)
+from anima.store.safe_open import append_all, as_damage, held, open_folder, open_regular, read_range
 
 PATIENCE = 30.0
 
@@ -92,7 +83,7 @@ class LineFolder(Logs):
 
     def _open(self, id: str, flags: int) -> int:
         with _explained(id):
-            fd = open_beneath(self._store.fd, self.path_of(id), flags | os.O_NONBLOCK, 0o600)
+            fd = self._store.beneath(self.path_of(id), flags | os.O_NONBLOCK)
         if not stat.S_ISREG(os.fstat(fd).st_mode):
             os.close(fd)
             raise NoSuchSession(f"{id}: there is no such session")
@@ -104,7 +95,7 @@ class LineFolder(Logs):
         return fd
 
     def get(self, name: str) -> bytes | None:
-        with suppress(OSError), regular(self._store.fd, f"{self.folder}/{name}") as (fd, found):
+        with suppress(OSError), self._store.regular(f"{self.folder}/{name}") as (fd, found):
             return read_range(fd, 0, found.st_size)
         return None
 

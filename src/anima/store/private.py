@@ -26,18 +26,7 @@ from anima.errors import BadInput, BadPath, Damaged, HomeBusy, Refused, printabl
 from anima.model import MAX_PATH, DocPath, File, fold
 from anima.store import MACHINE
 from anima.store.lock import HomeLock, flock, patiently, restored_meanwhile
-from anima.store.safe_open import (
-    RESTORED,
-    HeldFolder,
-    append_all,
-    as_damage,
-    held,
-    is_restoring,
-    open_beneath,
-    open_folder,
-    read_range,
-    regular,
-)
+from anima.store.safe_open import RESTORED, HeldFolder, append_all, as_damage, held, is_restoring, read_range
 
 STAGE, IGNORE = f"{MACHINE}/stage", f"{MACHINE}/.gitignore"
 MAX_BYTES = 256 * 2**20  # of one small file; a proposal holds a few documents at most
@@ -107,7 +96,7 @@ class Machine:
         return FileLog(self, f"{MACHINE}/{name}")
 
     def get(self, name: str) -> bytes | None:
-        with _usable(name), suppress(FileNotFoundError), regular(self._store.fd, f"{MACHINE}/{name}") as (fd, found):
+        with _usable(name), suppress(FileNotFoundError), self._store.regular(f"{MACHINE}/{name}") as (fd, found):
             if found.st_size > MAX_BYTES:
                 raise Damaged(f"{name} is too large to be ours ({found.st_size:,} bytes)")
             return read_range(fd, 0, MAX_BYTES)
@@ -159,7 +148,7 @@ class Machine:
     def sweep(self) -> None:
         """Forgets staged texts, but for those that somebody holds a lock on. Whoever calls holds the home lock."""
         for name in [f"{STAGE}/{each}" for each in self._store.raw_names(STAGE)]:
-            with suppress(OSError), regular(self._store.fd, name) as (fd, _):
+            with suppress(OSError), self._store.regular(name) as (fd, _):
                 if flock(fd):  # else it is being written
                     self.unstage(name)
 
@@ -170,7 +159,7 @@ class Machine:
     def move(self, staged: str, target: str, *, only_new: bool = False) -> None:
         """Puts a staged text in its place. The folder is held by descriptor, so that no link on the way leads outside."""
         folder, _, name = target.rpartition("/")
-        with held(open_folder(self._store.fd, folder)) as fd:
+        with self._store.inside(folder) as fd:
             if only_new:
                 os.link(staged, name, src_dir_fd=self._store.fd, dst_dir_fd=fd, follow_symlinks=False)
             else:
@@ -190,10 +179,10 @@ class Machine:
 
     def _made(self, path: str, flags: int) -> int:
         try:
-            return open_beneath(self._store.fd, path, flags, 0o600)
+            return self._store.beneath(path, flags)
         except FileNotFoundError:
             self.make()
-            return open_beneath(self._store.fd, path, flags, 0o600)
+            return self._store.beneath(path, flags)
 
     def own(self, path: str, flags: int) -> int:
         """A file that is ours for good (lock, ledger), made when it is missing. Raises Damaged for anything odd."""
@@ -213,13 +202,13 @@ class Machine:
     def unlink(self, path: str, *, sync: bool = True) -> None:
         """Deletes a file beneath the home, with `sync` durably. Raises OSError."""
         folder, _, name = path.rpartition("/")
-        with held(open_folder(self._store.fd, folder)) as fd:
+        with self._store.inside(folder) as fd:
             os.unlink(name, dir_fd=fd)
             if sync:
                 os.fsync(fd)
 
     def sync_folder(self, folder: str) -> None:
-        with held(open_folder(self._store.fd, folder)) as fd:
+        with self._store.inside(folder) as fd:
             os.fsync(fd)
 
 

@@ -11,7 +11,7 @@ import errno
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Literal
 
@@ -43,7 +43,7 @@ def signature_of(found: os.stat_result) -> Signature:
     return (found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns)
 
 
-def open_beneath(root: int, path: str, flags: int, mode: int = 0o600) -> int:
+def open_beneath(root: int, path: str, flags: int) -> int:
     """A descriptor for a relative path under the folder `root`. Raises OSError (ELOOP for a link on the way)."""
     *folders, name = path.split("/")
     if ".." in (*folders, name):
@@ -55,15 +55,15 @@ def open_beneath(root: int, path: str, flags: int, mode: int = 0o600) -> int:
             if here != root:
                 os.close(here)
             here = there
-        return _opened(name, here, flags | _NOFOLLOW, mode)
+        return _opened(name, here, flags | _NOFOLLOW)
     finally:
         if here != root:
             os.close(here)
 
 
-def _opened(name: str, here: int, flags: int, mode: int = 0o600) -> int:
+def _opened(name: str, here: int, flags: int) -> int:
     try:
-        return os.open(name, flags, mode, dir_fd=here)
+        return os.open(name, flags, 0o600, dir_fd=here)
     except NotADirectoryError:
         if stat.S_ISLNK(os.stat(name, dir_fd=here, follow_symlinks=False).st_mode):
             raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), name) from None
@@ -197,6 +197,16 @@ class HeldFolder:
             self._held_whole[mark] = here == found.st_nlink
         return self._held_whole[mark]
 
+    def beneath(self, path: str, flags: int) -> int:
+        return open_beneath(self.fd, path, flags)
+
+    def regular(self, path: str) -> AbstractContextManager[tuple[int, os.stat_result]]:
+        return regular(self.fd, path)
+
+    def inside(self, folder: str) -> AbstractContextManager[int]:
+        """A descriptor of a folder ("" is this one), closed at the end."""
+        return held(open_folder(self.fd, folder))
+
     def stat(self, actual: str) -> os.stat_result | None:
         """The stat of a path as it is spelt on disk, or None. A quick look that reads nothing."""
         try:
@@ -220,7 +230,7 @@ class HeldFolder:
         """Every name in a folder, hidden ones too; none when there is no such folder, or it is not ours to read. Raises
         Damaged when the disk does not tell, because "nothing there" would be a lie."""
         try:
-            with held(open_folder(self.fd, folder)) as fd:
+            with self.inside(folder) as fd:
                 return tuple(os.listdir(fd))
         except ValueError:
             return ()
@@ -231,7 +241,7 @@ class HeldFolder:
 
     def last_line(self, actual: str) -> bytes:
         """The last line of a file of ours with its line end, if it has one; nothing where there is no file."""
-        with suppress(OSError), regular(self.fd, actual) as (fd, found):
+        with suppress(OSError), self.regular(actual) as (fd, found):
             size, span = found.st_size, 4096
             while True:
                 tail = os.pread(fd, span, max(0, size - span))
@@ -242,7 +252,7 @@ class HeldFolder:
 
     def first_line(self, actual: str) -> bytes:
         """The first line of a file of ours, at most a page of it; nothing where there is no file."""
-        with suppress(OSError), regular(self.fd, actual) as (fd, _):
+        with suppress(OSError), self.regular(actual) as (fd, _):
             return os.pread(fd, 4096, 0).partition(b"\n")[0]
         return b""
 
@@ -272,7 +282,7 @@ class HeldFolder:
     ) -> None:
         """Makes a file where none is, and the folders above it; with `sync`, on the disk. Raises OSError."""
         self.make_folder(path.rpartition("/")[0])
-        with held(open_beneath(self.fd, path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)) as fd:
+        with held(self.beneath(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)) as fd:
             try:
                 for piece in pieces:
                     write_all(fd, piece)
@@ -295,7 +305,7 @@ class HeldFolder:
             above, made = made, f"{made}/{part}" if made else part
             if self.stat(made) is None:
                 try:
-                    with held(open_folder(self.fd, above)) as fd:
+                    with self.inside(above) as fd:
                         os.mkdir(part, 0o700, dir_fd=fd)
                         with held(open_beneath(fd, part, os.O_RDONLY | os.O_DIRECTORY)) as fresh:
                             give_mode(fresh, 0o700)  # whatever the umask

@@ -19,25 +19,9 @@ from typing import BinaryIO
 
 from anima.errors import Damaged, Refused, printable
 from anima.model import FoundFile, fold
-from anima.store import ASIDE, MACHINE, Whole
+from anima.store import ASIDE, MACHINE, Whole, private
 from anima.store.folder import Folder
-from anima.store.private import (
-    AREA,
-    BARE,
-    GIT,
-    JOURNAL,
-    LATEST,
-    TREE,
-    Apart,
-    Journal,
-    Machine,
-    carry_on,
-    clear_area,
-    folders_above,
-    is_passing,
-    own_mode,
-    refusal,
-)
+from anima.store.private import AREA, BARE, GIT, JOURNAL, LATEST, TREE, Machine, clear_area
 from anima.store.safe_open import HeldFolder, Unconfirmed, as_damage, is_restoring, open_regular, stat_at
 
 _OBJECTS = (f"{GIT}/objects/", f"{BARE}/objects/")
@@ -133,7 +117,7 @@ class FolderWhole(Whole):
             said = "the .git here is not anima's, and the snapshot has one of its own; nothing was written"
             raise Refused(said, rule="in-the-way", hint="move it away first, or restore into an empty folder")
         for path in new:
-            for above in folders_above(path):
+            for above in private.folders_above(path):
                 at = self._folder.stat(above)
                 if at is not None and not stat.S_ISDIR(at.st_mode) and above not in going:
                     raise _in_the_way(above)
@@ -218,7 +202,7 @@ class Swap:
         with as_damage("the snapshot cannot be unpacked"):
             for folder in {staged.rpartition("/")[0] for staged, _ in moves}:
                 machine.sync_folder(f"{MACHINE}/{AREA}/{folder}")
-        journal = Journal(moves, tuple(gone), said)
+        journal = private.Journal(moves, tuple(gone), said)
         body = json.dumps(journal._asdict(), ensure_ascii=True).encode()
         try:
             machine.put(JOURNAL, json.dumps({"sha256": hashlib.sha256(body).hexdigest()}).encode() + b"\n" + body)
@@ -229,10 +213,10 @@ class Swap:
             if machine.get(JOURNAL) is None:
                 raise
         try:
-            carry_on(machine)
+            private.carry_on(machine)
         except (Damaged, KeyboardInterrupt):  # whoever stops it now would be told that nothing was done
             try:
-                carry_on(machine)
+                private.carry_on(machine)
             except Damaged as error:
                 said = f"{error}; it is finished when the home is next opened"
                 raise Unconfirmed(said, hint=error.hint) from None
@@ -271,14 +255,14 @@ def census(store: HeldFolder) -> tuple[list[FoundFile], Reasons]:
                 entered.append(name)
                 continue
             why = why or (_LINK if stat.S_ISLNK(seen.st_mode) else "")
-            why = why or ("" if stat.S_ISREG(seen.st_mode) else "it is not a regular file") or refusal(path)
+            why = why or ("" if stat.S_ISREG(seen.st_mode) else "it is not a regular file") or private.refusal(path)
             if why:
                 left.append((printable(path, 1000), why))
             else:
                 mtime = min(max(int(seen.st_mtime), 0), LATEST)
-                found.append(FoundFile(path, seen.st_size, own_mode(path, stat.S_IMODE(seen.st_mode)), mtime))
+                found.append(FoundFile(path, seen.st_size, private.own_mode(path, stat.S_IMODE(seen.st_mode)), mtime))
         folders[:] = entered
-    apart, kept = Apart(), []
+    apart, kept = private.Apart(), []
     for each in sorted(found):
         if apart.take(each.path):
             kept.append(each)
@@ -289,7 +273,7 @@ def census(store: HeldFolder) -> tuple[list[FoundFile], Reasons]:
 
 def _left_out(path: str, own: bool) -> str | None:
     """None for what is looked at, "" for what nobody misses, else why it is left out."""
-    if is_passing(path):
+    if private.is_passing(path):
         return ""
     parts = path.split("/")
     if path == GIT:
