@@ -88,7 +88,7 @@ class CheckedFiles(_Checked):
         if mode & 0o077:
             said = f"Other users of this machine can look into the folder (mode {mode:04o})."
             yield remark("modes", "modes", said, do=f"chmod 700 {root}")
-        if opened := [path for path, mode, wanted in self._modes(MACHINE, *self._visible()) if mode & ~wanted]:
+        if opened := [path for path, mode, wanted in self._modes() if mode & ~wanted]:
             few = ", ".join(opened[:3]) + (f" and {len(opened) - 3} more" if len(opened) > 3 else "")
             many = "1 file" if len(opened) == 1 else f"{len(opened):,} files"
             yield remark("modes", "modes", f"{many} can be read by others: {few}.", do=f"chmod -R go= {root}")
@@ -158,12 +158,9 @@ class CheckedFiles(_Checked):
         said = f"{path}: the system does not let us read it ({mode})."
         return remark("unreadable", path, said, do=do)
 
-    def _visible(self) -> list[str]:
-        return [name for name in self._folder.raw_names("") if not name.startswith(".")]
-
     def _modes(self, *tops: str) -> Iterator[tuple[str, int, int]]:
-        """(path, mode, mode it should have) of whatever of ours lies there and has another."""
-        for top in tops:
+        """(path, mode, mode it should have) of whatever of ours lies there, or anywhere, and has another."""
+        for top in tops or (MACHINE, *(name for name in self._folder.raw_names("") if not name.startswith("."))):
             first = self._folder.stat(top)
             beneath = self._folder.walk(top) if first and first.st_mode & 0o500 == 0o500 else ()
             for path, found in chain([(top, first)], beneath) if first else ():
@@ -181,7 +178,7 @@ class CheckedFiles(_Checked):
             set_mode(store, path, _wanted_mode(top, stat.S_IMODE(seen.st_mode), is_folder=is_folder))
             return "you can read and write it again"
         if found.name == "modes":
-            wrong = [(each, wanted) for each, _, wanted in self._modes(MACHINE, *self._visible())]
+            wrong = [(each, wanted) for each, _, wanted in self._modes()]
             for each, wanted in [("", 0o700), *wrong]:
                 set_mode(store, each, wanted)
             return "others cannot look into the home any more"

@@ -25,7 +25,7 @@ from anima.store import Brought, Note, Revision
 from anima.store import repository as repo
 from anima.store.edits import anchor_of, blob_id, message_of, patch_of, person_of, revision_of
 from anima.store.private import BARE, GIT
-from anima.store.repository import Commit, Entry, Repository, is_file, lay_out, mapped, tree_bytes
+from anima.store.repository import Commit, Entry, Repository, is_file, lay_out, mapped
 from anima.store.safe_open import held, open_beneath, write_all
 
 __all__ = ["History", "Note", "Revision", "blob_id"]
@@ -135,7 +135,9 @@ class History(Repository, store.History):
                 entries.pop(name, None)
         if not entries:
             return None
-        made = self._put(ObjectType.TREE, tree_bytes(entries))
+        # Git sorts a folder as if its name ended with a slash.
+        ordered = sorted(entries.items(), key=lambda item: item[0] + b"/" if item[1][0] == repo.FOLDER else item[0])
+        made = self._put(ObjectType.TREE, b"".join(b"%s %s\0%s" % (mode, each, id) for each, (mode, id) in ordered))
         if len(self._trees) >= 256:
             self._trees.clear()
         self._trees[made] = entries  # the next commit begins with it
@@ -153,7 +155,8 @@ class History(Repository, store.History):
             if (head := self._main()) is None:
                 return []
             found = [self._commit(head)][:0]  # a newest one that cannot be read raises
-            wanted = [b"\0%s%s" % (_plain(path or ""), end) for end in (b"\0", b"/")]
+            named = (path or "").encode("utf-8", "surrogateescape").replace(b"\n", b"?")
+            wanted = [b"\0%s%s" % (named, end) for end in (b"\0", b"/")]
             lines = [line for line in self._paths(head) if path is None or any(each in line for each in wanted)]
             told = []
             for line in reversed(lines[-limit:] if limit else []):
@@ -247,10 +250,10 @@ class History(Repository, store.History):
 
     def _paths_line(self, name: str, before: str | None, after: str) -> bytes:
         try:
-            paths = [_plain(path) + b"\0" for path, _, _ in self._changes(before, after)]
+            paths = "".join(f"{path}\0" for path, _, _ in self._changes(before, after)).replace("\n", "?")
         except repo.BROKEN:
-            paths = []
-        return b"%s\0%s\n" % (name.encode(), b"".join(paths))
+            paths = ""
+        return b"%s\0%s\n" % (name.encode(), paths.encode("utf-8", "surrogateescape"))
 
     def rewrite(self, clean: Clean, message: Callable[[str], str], note: Note) -> None:
         """One line of revisions; those before the first that changes keep their ids. What else the repository held (branches,
@@ -447,10 +450,6 @@ def _finish_swap(here: str) -> None:
 
 def _parted(files: Mapping[str, bytes | Entry | None]) -> _Files:
     return {tuple(path.encode("utf-8", "surrogateescape").split(b"/")): data for path, data in files.items()}
-
-
-def _plain(path: str) -> bytes:
-    return path.encode("utf-8", "surrogateescape").replace(b"\n", b"?")
 
 
 def _last_of(paths: bytes) -> str:

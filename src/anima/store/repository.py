@@ -419,12 +419,6 @@ def harmless(name: str, data: bytes | None, *, bare: bool) -> bytes | None:
     return data if _PLAIN.fullmatch(name) else None
 
 
-def tree_bytes(entries: Tree) -> bytes:
-    """Git sorts a folder as if its name ended with a slash."""
-    ordered = sorted(entries.items(), key=lambda item: item[0] + b"/" if item[1][0] == FOLDER else item[0])
-    return b"".join(b"%s %s\0%s" % (mode, name, identity) for name, (mode, identity) in ordered)
-
-
 def is_file(entry: Entry) -> bool:
     return entry[0].startswith(b"100")
 

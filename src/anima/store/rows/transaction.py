@@ -97,12 +97,6 @@ class HomeRows:
     def held(self) -> Transaction | None:
         return getattr(self._local, "held", None)
 
-    @property
-    def _needed(self) -> Transaction:
-        held = self.held
-        assert held is not None, "what writes is called within a transaction"
-        return held
-
     def ask(self, statement: str, **given: Any) -> list[tuple[Any, ...]]:
         """The rows a statement gives: in this thread's transaction, else in one of its own, which changes nothing."""
         if (held := self.held) is not None:
@@ -138,12 +132,14 @@ class HomeRows:
 
     def tell(self, statement: str, **given: Any) -> None:
         """Sends a statement in this thread's transaction; what becomes of it is known at its end."""
-        held = self._needed
+        held = self.held
+        assert held is not None, "what writes is called within a transaction"
         with self.engine.translated(held):
             self._run(held.db, statement, given)
 
     def tell_all(self, statement: str, rows: Sequence[Mapping[str, Any]]) -> None:
-        held = self._needed
+        held = self.held
+        assert held is not None, "what writes is called within a transaction"
         if rows:
             with self.engine.translated(held):
                 self.engine.run_all(held.db, _told(statement, OWN), [self._given(row) for row in rows])
