@@ -163,9 +163,7 @@ class Documents(Protocol):
     def names(self, folder: str) -> tuple[str, ...]:
         return tuple(sorted(self.raw_names(folder)))
 
-    def raw_names(self, folder: str) -> Iterable[str]:
-        """Every name in a folder, also of what is no document."""
-
+    def raw_names(self, folder: str) -> Iterable[str]: ...  # every name in a folder, also of what is no document
     def strange(self, folder: str) -> Iterable[tuple[str, str]]:
         """(name, why) of what stands in a folder and can be no document."""
 
@@ -190,9 +188,7 @@ class Documents(Protocol):
     def is_folder(self, actual: str) -> bool:
         return self.kind_of(actual) == "folder"
 
-    def make_folder(self, folder: str) -> None:
-        """Makes a folder that is to hold documents, where none stands."""
-
+    def make_folder(self, folder: str) -> None: ...  # makes a folder that is to hold documents, where none stands
     def list(self, folder: str = "") -> tuple[Entry, ...]: ...
     def list_all(self, folder: str = "") -> Iterator[Entry]:
         """Every file beneath a folder, in order of path."""
@@ -276,16 +272,10 @@ class OpenLog(Readable, Protocol):
         self.cut(start)
         return start
 
-    def alone(self) -> AbstractContextManager[int]:
-        """Nobody else can append inside; gives the size."""
-
-    def add(self, data: bytes, at: int) -> None:
-        """Puts bytes at the end, which stands at `at`; all or nothing."""
-
+    def alone(self) -> AbstractContextManager[int]: ...  # nobody else can append inside; gives the size
+    def add(self, data: bytes, at: int) -> None: ...  # puts bytes at the end, which stands at `at`; all or nothing
     def cut(self, size: int) -> None: ...
-    def sync(self) -> None:
-        """Everything appended so far outlives a crash when this returns."""
-
+    def sync(self) -> None: ...  # everything appended so far outlives a crash when this returns
     def follow(self) -> None:
         """Reads what stands there now, should it have been written anew. Raises NoSuchSession when nothing does."""
 
@@ -330,9 +320,7 @@ class Logs(Protocol):
         """The version of every log, by its id; cheap, so that thousands can be compared with what they were."""
 
     def look(self, id: str) -> LogState | None: ...
-    def open(self, id: str) -> OpenLog:
-        """A log to read. Raises NoSuchSession or Damaged."""
-
+    def open(self, id: str) -> OpenLog: ...  # a log to read. Raises NoSuchSession or Damaged
     def append_to(self, id: str) -> OpenLog:
         """A log that is there, to read and to write. Raises NoSuchSession or Damaged."""
 
@@ -343,9 +331,7 @@ class Logs(Protocol):
         return self.made(id)
 
     def made(self, id: str) -> OpenLog: ...
-    def drop(self, id: str) -> bool:
-        """Removes a log; whether there was one."""
-
+    def drop(self, id: str) -> bool: ...  # removes a log; whether there was one
     def torn(self, id: str) -> Mapping[str, bytes]:
         """What was put aside of a log, by name."""
         names = sorted(f"{TORN}/{name}" for name in self.state.names(TORN) if name.rsplit(".", 2)[0] == id)
@@ -375,9 +361,7 @@ class History(Protocol):
     def diff(self, old: str | None, new: str, path: str | None = None) -> str: ...
     def anchors(self) -> list[tuple[int, str]]: ...
     def commit(self, files: Mapping[str, bytes | None], note: Note) -> str | None: ...
-    def revisions(self) -> Iterator[Brought]:
-        """Every revision, the oldest first."""
-
+    def revisions(self) -> Iterator[Brought]: ...  # every revision, the oldest first
     def versions(self) -> Iterator[tuple[str, str | None, bytes]]:
         """(revision, path, bytes) of every version a revision brought, the oldest first; its message has no path."""
         for id, _, message, files in self.revisions():
@@ -394,8 +378,7 @@ class History(Protocol):
         """Puts a history in the place of this one that never held what `clean` takes out of files and `message` out of
         messages. Killed at any point, the old or the new one stands."""
 
-    def check(self) -> list[str]:
-        """What is wrong, a sentence each; nothing when every version can be read."""
+    def check(self) -> list[str]: ...  # what is wrong, a sentence each; nothing when every version can be read
 
 
 class Swapping(Protocol):
@@ -465,9 +448,7 @@ class Whole(Protocol):
 class Lineage(Protocol):
     """Where each line of a home came from, as its ledger says."""
 
-    def knows(self, path: DocPath) -> bool:
-        """Whether a document was ever written or seen."""
-
+    def knows(self, path: DocPath) -> bool: ...  # whether a document was ever written or seen
     def source(self, path: DocPath, line: str) -> Source: ...
 
 
@@ -488,38 +469,24 @@ class Store(Protocol):
         """The logs of one folder whose names end so."""
 
     @property
-    def begun(self) -> bool:
-        """Whether anything was ever written through us here."""
-
+    def begun(self) -> bool: ...  # whether anything was ever written through us here
     @property
     def key(self) -> Key: ...
     @property
-    def ledger(self) -> Ledger:
-        """The ledger, begun if it was not; asking for it ends what a crash left half done."""
-
+    def ledger(self) -> Ledger: ...  # the ledger, begun if it was not; asking for it ends what a crash left half done
     @property
-    def log(self) -> Log:
-        """The ledger's bytes, for whoever verifies or only wants to see whether it grew."""
-
-    def had_ledger(self) -> bool:
-        """Whether a ledger was here that is gone."""
-
+    def log(self) -> Log: ...  # the ledger's bytes, for whoever verifies or only wants to see whether it grew
+    def had_ledger(self) -> bool: ...  # whether a ledger was here that is gone
     def anchors(self) -> Sequence[tuple[int, str]]:
         """The records of the ledger that are noted elsewhere, in history and out of the home's reach."""
 
     def need_ledger(self) -> None:
         """Raises Damaged where a ledger was here that is gone: nobody then knows which lines are trusted."""
 
-    def finish(self) -> None:
-        """Ends, or takes back, what a crash left half done."""
-
-    def sweep(self) -> None:
-        """Drops texts that were made ready for a batch that is over."""
-
+    def finish(self) -> None: ...  # ends, or takes back, what a crash left half done
+    def sweep(self) -> None: ...  # drops texts that were made ready for a batch that is over
     @property
-    def provenance(self) -> Lineage:
-        """Where each line came from, folded up to the ledger's end."""
-
+    def provenance(self) -> Lineage: ...  # where each line came from, folded up to the ledger's end
     @property
     def history(self) -> History | None:
         """The history; None when it is switched off or broken (`history_problem` says)."""
@@ -529,9 +496,7 @@ class Store(Protocol):
     def kept_history(self) -> AbstractContextManager[History | None]:
         """The history as it stands, also where it is switched off now; None where there is none."""
 
-    def reset_history(self) -> None:
-        """Lets go of the history that is open: it was written anew."""
-
+    def reset_history(self) -> None: ...  # lets go of the history that is open: it was written anew
     def write(self, batch: Batch) -> Written:
         """Writes a batch, all or nothing. Raises StaleWrite, Refused or Damaged with nothing changed."""
 

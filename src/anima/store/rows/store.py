@@ -165,7 +165,7 @@ class RowStore:
 
     def _note_last(self) -> None:
         if (last := self.log.last()) is not None:
-            self._note(last["n"], self.ledger.tip.hash)
+            self.rows.tell("head_new", n=last["n"], hash=self.ledger.tip.hash)
 
     def _settled(self, own: Ledger, done: bool) -> None:
         with self._mutex:
@@ -174,9 +174,6 @@ class RowStore:
                 self.noted.note(own, own.tip)
             else:
                 self._view = None
-
-    def _note(self, n: int, digest: str) -> None:
-        self.rows.tell("head_new", n=n, hash=digest)
 
     def had_ledger(self) -> bool:
         found = self.rows.one("head_gone")
@@ -377,9 +374,8 @@ class RowStore:
         self.rows.tell_all("record_new", rows)
         self.rows.tell("records_put", n=len(rows), size=len(data))
         last = parse(data.rstrip(b"\n").rpartition(b"\n")[2].decode("latin-1"))
-        self._note(0, "")
-        if last is not None:
-            self._note(last.n, last.hash)
+        for n, digest in [(0, ""), *([(last.n, last.hash)] if last else [])]:
+            self.rows.tell("head_new", n=n, hash=digest)
         self.log.forget()
 
     def put_history(self, revisions: Iterable[Brought]) -> None:
@@ -418,8 +414,8 @@ class RowStore:
 
 
 class CheckedRows:
-    """The health of a home in a database: its chain, its history and its documents, against what is noted of them. Looking
-    changes nothing; what rows say is believed as little as files are: somebody may have written SQL."""
+    """The health of a home in a database: its chain, its history and its documents, against what is noted of them. What rows
+    say is believed as little as files are: somebody may have written SQL."""
 
     def __init__(self, store: RowStore) -> None:
         self._store = store
@@ -437,20 +433,18 @@ class CheckedRows:
             return
         for wrong in RowHistory(store.rows).check()[:3]:
             yield Remark(name="history-damaged", about="history", message=f"History is damaged: {wrong}.")
-        for path in self._foreign():
-            said = f"{path} is not as anima left it: somebody wrote to the database. Its new lines are not trusted."
-            yield Remark(about=path, message=said)
-
-    def _foreign(self) -> Iterator[str]:
-        view = self._store.provenance
-        for entry in self._store.documents.list_all():
+        view = store.provenance
+        for entry in store.documents.list_all():
             path = DocPath.parse(entry.path)
-            if path.is_markdown and view.knows(path):
-                try:
-                    if not view.is_ours(path, self._store.documents.read(path).text):
-                        yield entry.path
-                except HomeError:
-                    continue
+            try:
+                is_ours = not (path.is_markdown and view.knows(path)) or view.is_ours(
+                    path, store.documents.read(path).text
+                )
+            except HomeError:
+                continue
+            if not is_ours:
+                said = f"{entry.path} is not as anima left it: somebody wrote to the database. Its new lines are not trusted."
+                yield Remark(about=entry.path, message=said)
 
     def mend(self, found: Remark) -> str:
         """Nothing: rows are put back from a snapshot."""

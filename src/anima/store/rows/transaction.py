@@ -82,8 +82,7 @@ class Engine(Protocol):
     def sending(self, db: Any) -> AbstractContextManager[None]:
         """Statements are sent without waiting for answers. A transaction that did not get to its end is taken back."""
 
-    def translated(self, held: Transaction) -> AbstractContextManager[None]:
-        """Errors of the engine's as ours; after one, nothing of the transaction stands."""
+    def translated(self, held: Transaction) -> AbstractContextManager[None]: ...  # errors of the engine's as ours
 
 
 class HomeRows:
