@@ -53,9 +53,7 @@ class Machine:
     def __init__(self, store: HeldFolder) -> None:
         self._store = self.store = store
         lock = f"{MACHINE}/lock"
-        self.lock = HomeLock(
-            lambda: self.own(lock, os.O_RDWR | os.O_CREAT), lambda: store.stat(lock), entered=self._look_round
-        )
+        self.lock = HomeLock(lambda: self.own(lock), lambda: store.stat(lock), entered=self._look_round)
 
     def _look_round(self) -> None:
         """Under the home lock, first thing: a restore that was cut short is finished, and one that came since is told."""
@@ -71,7 +69,7 @@ class Machine:
     def lease(self, name: str) -> HomeLock:
         """A lock of its own for work that must not hold the home's; like that one it dies with its holder."""
         path = f"{MACHINE}/{name}"
-        return HomeLock(lambda: self.own(path, os.O_RDWR | os.O_CREAT), lambda: self._store.stat(path), counts=True)
+        return HomeLock(lambda: self.own(path), lambda: self._store.stat(path), counts=True)
 
     def make(self) -> None:
         """Makes the folder if it is not there yet, and has git leave it alone in whosever repository the home stands."""
@@ -184,10 +182,10 @@ class Machine:
             self.make()
             return self._store.beneath(path, flags)
 
-    def own(self, path: str, flags: int) -> int:
+    def own(self, path: str, flags: int = 0) -> int:
         """A file that is ours for good (lock, ledger), made when it is missing. Raises Damaged for anything odd."""
         with _usable(path):
-            fd = self._made(path, flags | os.O_NONBLOCK)
+            fd = self._made(path, flags | os.O_RDWR | os.O_CREAT | os.O_NONBLOCK)
             try:
                 found = os.fstat(fd)
                 if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
@@ -220,7 +218,7 @@ class FileLog:
 
     def _handle(self) -> int:
         if self._fd < 0:
-            self._fd = self._machine.own(self._path, os.O_RDWR | os.O_CREAT | os.O_APPEND)
+            self._fd = self._machine.own(self._path, os.O_APPEND)
             if os.fstat(self._fd).st_size == 0:
                 with _usable(self._path):
                     self._machine.sync_folder(self._path.rpartition("/")[0])
@@ -344,7 +342,7 @@ def _remove(machine: Machine, paths: Iterable[str]) -> None:
 
 def _drop_derived(machine: Machine) -> None:
     """Indexes are made again. Whoever is writing to one is waited for, but not for ever: it is only derived."""
-    with held(machine.own(f"{MACHINE}/index.lock", os.O_RDWR | os.O_CREAT)) as fd:
+    with held(machine.own(f"{MACHINE}/index.lock")) as fd:
         with suppress(HomeBusy):
             patiently(partial(flock, fd), _PATIENCE, str)
         for path in (f"{name}{end}" for name in _DERIVED for end in ("", "-wal", "-shm", "-journal")):

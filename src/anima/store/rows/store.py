@@ -437,14 +437,15 @@ class CheckedRows:
         for entry in store.documents.list_all():
             path = DocPath.parse(entry.path)
             try:
-                is_ours = not (path.is_markdown and view.knows(path)) or view.is_ours(
-                    path, store.documents.read(path).text
-                )
+                is_known = path.is_markdown and view.knows(path)
+                if not is_known or view.is_ours(path, store.documents.read(path).text):
+                    continue
             except HomeError:
                 continue
-            if not is_ours:
-                said = f"{entry.path} is not as anima left it: somebody wrote to the database. Its new lines are not trusted."
-                yield Remark(about=entry.path, message=said)
+            said = (
+                f"{entry.path} is not as anima left it: somebody wrote to the database. Its new lines are not trusted."
+            )
+            yield Remark(about=entry.path, message=said)
 
     def mend(self, found: Remark) -> str:
         """Nothing: rows are put back from a snapshot."""
