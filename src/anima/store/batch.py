@@ -14,7 +14,6 @@ import stat
 from collections.abc import Iterable
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
-from enum import Enum
 from typing import Literal, Protocol
 
 from anima.errors import BadPath, Damaged, HomeError, NoSuchDocument, Refused, StaleWrite
@@ -27,6 +26,9 @@ from anima.store.folder import Folder
 from anima.store.private import STAGE, Machine
 from anima.store.safe_open import Signature, Unconfirmed, as_damage, held, read_range, signature_of, why, write_all
 
+# What a crash left of one edit: it stands; half is done, and can be finished; it was not begun, and can be; a piece of an
+# append is there; its text is gone, or somebody else wrote there since, and theirs stays.
+_State = Literal["stands", "half", "ready", "torn", "lost"]
 _Plan = tuple[Edit | None, list["FileStep"], str | None]  # None where nothing would change; the new text's digest
 # A batch that the gate allowed before the crash is finished, not judged again.
 RECOVERY = Verdict(answer=Answer.ALLOW, rule="recovery", reason="the gate had allowed it before it was interrupted")
@@ -199,16 +201,6 @@ class Steps:
         self._store.forget(actual)
 
 
-class _State(Enum):
-    """What a crash left of one edit."""
-
-    STANDS = 1
-    HALF = 2  # begun, and can be finished
-    READY = 3  # not begun, and can be
-    TORN = 4  # a piece of an append is there
-    LOST = 5  # its text is gone, or somebody else wrote there since: theirs stays
-
-
 class BatchStore(Protocol):
     """The store of a folder, as far as batches need it."""
 
@@ -309,13 +301,13 @@ class Batches:
         ended = {}
         for intent in self._of.ledger.pending():
             states = [self._state(edit) for edit in intent.edits]
-            begun = _State.STANDS in states or _State.HALF in states
-            ended[intent.id] = begun or not (back or _State.LOST in states or _State.TORN in states)
+            begun = "stands" in states or "half" in states
+            ended[intent.id] = begun or not (back or "lost" in states or "torn" in states)
             if ended[intent.id]:
                 self._finish(intent, states)
                 continue
             for edit, state in zip(intent.edits, states, strict=True):
-                if state is _State.TORN:
+                if state == "torn":
                     path, size = DocPath.parse(edit.path), edit.before or 0
                     self._of.keep_torn((self.steps.raw(path) or b"")[size:])
                     self.steps.cut_back(path, size)
@@ -328,9 +320,9 @@ class Batches:
         """An edit that is lost is passed over: somebody wrote over it, as they might have a moment later."""
         for edit, state in zip(intent.edits, states, strict=True):
             try:
-                if state in (_State.HALF, _State.READY):
+                if state in ("half", "ready"):
                     self._carry_on(edit)
-                for path in {edit.path, edit.to or edit.path} if state is not _State.LOST else ():
+                for path in {edit.path, edit.to or edit.path} if state != "lost" else ():
                     self.steps.confirm(DocPath.parse(path))
             except Damaged as error:
                 said = f"change {intent.id} was interrupted and cannot be finished yet: {error}"
@@ -351,25 +343,25 @@ class Batches:
         try:
             path, target = DocPath.parse(edit.path), DocPath.parse(edit.to or edit.path)
             if any(self._of.rules.is_closed(each) or not each.is_markdown for each in (path, target)):
-                return _State.LOST  # no record of ours says so
+                return "lost"  # no record of ours says so
             if edit.kind is Kind.APPEND:
                 return self._append_state(path, edit)
             return self._text_state(edit, here=self._digest(path), there=self._digest(target))
         except Damaged:
             raise
         except HomeError:
-            return _State.LOST
+            return "lost"
 
     def _text_state(self, edit: Edit, *, here: str | None, there: str | None) -> _State:
         if edit.kind is Kind.DELETE:
-            return _State.STANDS if here is None else _State.READY if here == edit.base else _State.LOST
+            return "stands" if here is None else "ready" if here == edit.base else "lost"
         if there == edit.digest:
-            return _State.HALF if edit.kind is Kind.MOVE and here == edit.base else _State.STANDS
+            return "half" if edit.kind is Kind.MOVE and here == edit.base else "stands"
         staged = self._machine.staged_bytes(edit.temp or "")
         usable = staged is not None and self._of.ledger.key.of(staged.decode("utf-8", "replace")) == edit.digest
         if not usable or there != (edit.base if edit.kind is Kind.WRITE else None):
-            return _State.LOST
-        return _State.HALF if edit.kind is Kind.MOVE and here is None else _State.READY
+            return "lost"
+        return "half" if edit.kind is Kind.MOVE and here is None else "ready"
 
     def _append_state(self, path: DocPath, edit: Edit) -> _State:
         """Torn is only what can be nothing but ours: whole lines of the intent, and the beginning of one more."""
@@ -377,14 +369,14 @@ class Batches:
         before, after = edit.before or 0, edit.after or 0
         tail = data[before:]
         if key.of(tail[: after - before].decode("utf-8", "replace")) == edit.digest:
-            return _State.STANDS
+            return "stands"
         *whole, _ = tail.split(b"\n")
         ours = {"", *edit.lines}
         fits = tail and len(tail) <= after - before and (len(tail) < after - before or not tail.endswith(b"\n"))
         if not fits or any(key.line(line.decode("utf-8", "replace")) not in ours for line in whole):
-            return _State.LOST
+            return "lost"
         is_ours = self._of.provenance.is_ours(path, data[:before].decode("utf-8", "replace"))
-        return _State.TORN if is_ours else _State.LOST
+        return "torn" if is_ours else "lost"
 
     def _digest(self, path: DocPath) -> str | None:
         try:

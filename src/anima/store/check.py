@@ -322,9 +322,8 @@ class CheckedLedger(_Checked):
             machine.put(place.removeprefix(f"{MACHINE}/"), data)
         with self._store.noted.renewing(self._store.whole.last_record):
             machine.put(LEDGER, made)
-        said += (
-            f"a new chain begins; {carried:,} records were carried over, {lost:,} {'is' if lost == 1 else 'are'} lost"
-        )
+        are = "is" if lost == 1 else "are"
+        said += f"a new chain begins; {carried:,} records were carried over, {lost:,} {are} lost"
         said += f"; the damaged ledger is in {place}" if data else ""
         if is_other and machine.get(_FORGOTTEN) is not None:
             where = set_aside(self._store, f"{MACHINE}/{_FORGOTTEN}")

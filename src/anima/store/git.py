@@ -113,9 +113,8 @@ class History(Repository, store.History):
 
     def _put_commit(self, tree: str, parent: str | None, person: bytes, message: bytes) -> str:
         above = f"tree {tree}\n" + (f"parent {parent}\n" if parent else "")
-        return self._put(
-            ObjectType.COMMIT, b"%sauthor %s\ncommitter %s\n\n%s" % (above.encode(), person, person, message)
-        )
+        about = b"%sauthor %s\ncommitter %s" % (above.encode(), person, person)
+        return self._put(ObjectType.COMMIT, b"%s\n\n%s" % (about, message))
 
     def _grow(self, tree: str | None, files: _Files) -> str | None:
         """The tree with these changes made, or None if nothing is left in it."""

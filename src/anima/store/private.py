@@ -20,7 +20,6 @@ from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, suppress
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 from anima.errors import BadInput, BadPath, Damaged, HomeBusy, Refused, printable
 from anima.model import MAX_PATH, DocPath, File, fold
@@ -258,14 +257,6 @@ class FileLog:
 # -- other files in the place of a home's -----------------------------------------------------------------------------------
 
 
-class Journal(NamedTuple):
-    """All that a swap does."""
-
-    puts: tuple[tuple[str, str], ...]  # a staged file, beneath the area, to its place
-    gone: tuple[str, ...]
-    said: str  # its line in the record of restores
-
-
 def clear_area(store: HeldFolder) -> None:
     """An area without what an interrupted swap left there. Raises Damaged."""
     with as_damage("what an earlier restore left cannot be removed"), suppress(FileNotFoundError):
@@ -276,37 +267,38 @@ def carry_on(machine: Machine) -> None:
     """Does what the journal says, from wherever it stopped. Raises Damaged, and the next one to come tries again."""
     if (raw := machine.get(JOURNAL)) is None:
         return
-    store, swap = machine.store, _loaded(raw)
+    store, (puts, gone, said) = machine.store, _loaded(raw)
     with as_damage("a restore was interrupted and cannot be finished yet"):
-        _remove(machine, swap.gone)
-        folders = {_place(machine, *put) for put in swap.puts}
-        for folder in sorted(folders | {path.rpartition("/")[0] for path in swap.gone}):
+        _remove(machine, gone)
+        folders = {_place(machine, *put) for put in puts}
+        for folder in sorted(folders | {path.rpartition("/")[0] for path in gone}):
             while folder and store.kind_of(folder) != "folder":  # it went with its last file
                 folder = folder.rpartition("/")[0]
             machine.sync_folder(folder)
         _drop_derived(machine)
         lines = (machine.get(LOG) or b"").decode("utf-8", "replace").splitlines()[-_MOST_LOG:]
-        if lines[-1:] != [swap.said]:  # else by the one who was interrupted
+        if lines[-1:] != [said]:  # else by the one who was interrupted
             # That the file is another one tells every home that is open.
-            machine.put(LOG, "".join(f"{each}\n" for each in (*lines, swap.said)).encode())
+            machine.put(LOG, "".join(f"{each}\n" for each in (*lines, said)).encode())
         machine.remove(JOURNAL)
     with suppress(Damaged):  # all is done; else the next restore clears it
         clear_area(store)
 
 
-def _loaded(raw: bytes) -> Journal:
+def _loaded(raw: bytes) -> tuple[list[tuple[str, str]], list[str], str]:
+    """All that a swap does: which staged file, beneath the area, goes to which place, what is gone, and its line in the
+    record of restores."""
     try:
         head, _, body = raw.partition(b"\n")
         if json.loads(head)["sha256"] != hashlib.sha256(body).hexdigest():
             raise ValueError("it is not what was written")
         found = json.loads(body)
-        puts = tuple((staged, path) for staged, path in found["puts"])
-        swap = Journal(puts, tuple(found["gone"]), str(found["said"]))
-        if any(refusal(path) for path in (*swap.gone, *(put[1] for put in swap.puts))):
+        puts, gone = [(staged, path) for staged, path in found["puts"]], list(found["gone"])
+        if any(refusal(path) for path in (*gone, *(path for _, path in puts))):
             raise ValueError("it names what no home holds")
-        if any(".." in staged.split("/") for staged, _ in swap.puts):
+        if any(".." in staged.split("/") for staged, _ in puts):
             raise ValueError("it stages from elsewhere")
-        return swap
+        return puts, gone, str(found["said"])
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         hint = "restore the snapshot again after removing .anima/restoring"
         raise Damaged("a restore was interrupted, and its journal cannot be read", hint=hint) from error

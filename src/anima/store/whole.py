@@ -202,8 +202,7 @@ class Swap:
         with as_damage("the snapshot cannot be unpacked"):
             for folder in {staged.rpartition("/")[0] for staged, _ in moves}:
                 machine.sync_folder(f"{MACHINE}/{AREA}/{folder}")
-        journal = private.Journal(moves, tuple(gone), said)
-        body = json.dumps(journal._asdict(), ensure_ascii=True).encode()
+        body = json.dumps({"puts": moves, "gone": tuple(gone), "said": said}).encode()
         try:
             machine.put(JOURNAL, json.dumps({"sha256": hashlib.sha256(body).hexdigest()}).encode() + b"\n" + body)
         except Damaged:

@@ -442,10 +442,8 @@ class CheckedRows:
                     continue
             except HomeError:
                 continue
-            said = (
-                f"{entry.path} is not as anima left it: somebody wrote to the database. Its new lines are not trusted."
-            )
-            yield Remark(about=entry.path, message=said)
+            said = "is not as anima left it: somebody wrote to the database. Its new lines are not trusted."
+            yield Remark(about=entry.path, message=f"{entry.path} {said}")
 
     def mend(self, found: Remark) -> str:
         """Nothing: rows are put back from a snapshot."""

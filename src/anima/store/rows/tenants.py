@@ -32,9 +32,7 @@ _LEFT = (
 )
 KINDS = ("bytes", "documents", "requests", "tokens")  # of quotas; the last two are a day's
 _CHANNEL, _MARKS = "anima", 200  # of one message, which has fewer than 8,000 bytes
-_FOUND = (
-    "tenant tenant_name is_suspended id agent kind name scope sender access made expires".split()
-)  # of a credential
+_FOUND = "tenant tenant_name is_suspended id agent kind name scope sender access made expires".split()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
