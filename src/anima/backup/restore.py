@@ -32,8 +32,8 @@ from anima.store import Note, Store, Swapping, Whole
 from anima.store.edits import Heads, without_text
 from anima.store.git import rewrite_staged
 from anima.store.outside import Shelf, Snapshot, expanded, open_archive
-from anima.store.private import MACHINERY, REPOSITORIES, make_home_folder, path_of_state
-from anima.store.whole import MAX_BYTES, FolderWhole
+from anima.store.private import MACHINERY, MAX_BYTES, REPOSITORIES, make_home_folder, path_of_state
+from anima.store.whole import FolderWhole
 from anima.text.phrases import loose
 
 BEFORE = "before-restore"

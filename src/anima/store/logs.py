@@ -21,11 +21,9 @@ from anima.errors import BadArguments, Damaged, NoSuchSession
 from anima.model import DocPath
 from anima.store import ID, Logs, LogState, Mend, OpenLog, never_whole
 from anima.store.folder import Folder
-from anima.store.lock import flock, patiently, unlock
+from anima.store.lock import PATIENCE, flock, patiently, unlock
 from anima.store.private import Machine
 from anima.store.safe_open import append_all, as_damage, held, open_folder, open_regular, read_range
-
-PATIENCE = 30.0
 
 _ABSENT = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EISDIR, errno.ENOTSUP, errno.EXDEV})
 

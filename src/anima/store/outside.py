@@ -25,12 +25,10 @@ from anima.errors import BadArguments, BadText, Damaged, MissingExtra, NoSuchHom
 from anima.store import MACHINE
 from anima.store.folder import Folder
 from anima.store.lock import flock
-from anima.store.safe_open import as_damage, give_mode, held, why
+from anima.store.safe_open import NO_LINKS, as_damage, give_mode, held, why
 
-BLOCK = 1 << 20
 PART = re.compile(r"\.anima-[0-9a-f]{16}\.part\Z")  # a file that is being written
 MAP = ".anima-export.json"  # beside an export: what stands elsewhere than in the home
-_NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)  # of file systems without second names
 
 
 @contextmanager
@@ -114,7 +112,7 @@ def name_anew(temp: str | Path, target: str | Path) -> None:
     try:
         os.link(temp, target)
     except OSError as error:
-        if error.errno not in _NO_LINKS:
+        if error.errno not in NO_LINKS:
             raise
         os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600))
         os.rename(temp, target)

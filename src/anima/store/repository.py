@@ -8,7 +8,6 @@ committed and looked up (git), and what a commit says (edits).
 
 from __future__ import annotations
 
-import errno
 import hashlib
 import os
 import re
@@ -25,7 +24,7 @@ from pygit2.enums import ObjectType
 
 from anima.errors import Damaged, HomeError, printable
 from anima.store.lock import HomeLock
-from anima.store.safe_open import held, open_beneath, open_folder, regular, stat_at, write_all
+from anima.store.safe_open import NO_LINKS, held, open_beneath, open_folder, regular, stat_at, write_all
 
 MARK = "anima"  # the file that tells our repositories from all others
 BRANCH = "refs/heads/main"
@@ -37,7 +36,6 @@ GIT_LOCKS = ("HEAD.lock", "index.lock", "packed-refs.lock", f"{BRANCH}.lock")
 _LOGS = ("logs", "logs/refs", "logs/refs/heads")
 _FOLDERS = ("objects", "objects/pack", "objects/info", "refs", "refs/heads", "info", *_LOGS)
 _FILES = ("HEAD", BRANCH, "packed-refs", f"logs/{BRANCH}", "index", "config", "info/exclude", _LOCK, FOLLOWED, PATHS)
-_NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)  # file systems without second names
 _ATTRIBUTES = "* -text"
 _PLAIN = re.compile(  # what git only ever reads as data
     r"HEAD|ORIG_HEAD|anima|anima\.index|index|packed-refs|info/exclude|objects/info/packs|(?:refs|logs)/.+|objects/(?:[0-9a-f]{2}|pack)/[^/]+"
@@ -374,7 +372,7 @@ class Repository:
         except FileExistsError:
             return False
         except OSError as error:
-            if error.errno not in _NO_LINKS or self._stat(lock) is not None:
+            if error.errno not in NO_LINKS or self._stat(lock) is not None:
                 raise
             os.rename(OWN, lock, src_dir_fd=self._fd, dst_dir_fd=self._fd)
         return True

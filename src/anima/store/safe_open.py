@@ -21,6 +21,7 @@ _NOFOLLOW = os.O_CLOEXEC | os.O_NOFOLLOW
 ONLY_NAMED = getattr(os, "O_PATH", os.O_RDONLY | os.O_NONBLOCK)  # a file that nobody wants to read or write
 _FOLDER = ONLY_NAMED | os.O_DIRECTORY | _NOFOLLOW
 BLOCK = 1 << 20
+NO_LINKS = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK)  # of file systems without second names
 RESTORED = ".anima/restored"  # the record of restores
 _NOT_THERE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EXDEV, errno.EACCES, errno.EPERM, errno.ENAMETOOLONG)
 

@@ -25,7 +25,6 @@ from anima.store.private import AREA, BARE, GIT, JOURNAL, LATEST, TREE, Machine,
 from anima.store.safe_open import HeldFolder, Unconfirmed, as_damage, is_restoring, open_regular, stat_at
 
 _OBJECTS = (f"{GIT}/objects/", f"{BARE}/objects/")
-MAX_BYTES = 256 * 2**20  # of a file that is looked through
 OWN_MARK = "anima"  # a repository with a file of that name in it is ours
 _LINK = "it is a link, and links are not followed inside a home"
 _UNREADABLE = "the system does not let us read it"
@@ -94,7 +93,8 @@ class FolderWhole(Whole):
         try:
             yield swap
         except BaseException:
-            swap.drop()
+            if not is_restoring(self._folder):  # else it counts already
+                clear_area(self._folder)
             raise
 
     def is_swapping(self) -> bool:
@@ -220,19 +220,11 @@ class Swap:
                 said = f"{error}; it is finished when the home is next opened"
                 raise Unconfirmed(said, hint=error.hint) from None
 
-    def drop(self) -> None:
-        """Forgets what is staged, unless it counts already."""
-        if not is_restoring(self._store):
-            clear_area(self._store)
-
 
 @as_damage("the home cannot be read", "; nothing was changed")
 def census(store: HeldFolder) -> tuple[list[FoundFile], Reasons]:
-    """Every file of a folder that is the home's own, in order, and what is left out with the reason: links, and of two
-    names that are one to a home the second.
-
-    Raises Damaged where the disk does not tell: what is not seen would be missing, and a restore would remove it.
-    """
+    """Every file of a folder that is the home's own, in order, and what is left out with the reason. Raises Damaged where the
+    disk does not tell: what is not seen would be missing, and a restore would remove it."""
     found: list[FoundFile] = []
     left: Reasons = []
     own = stat_at(f"{GIT}/{OWN_MARK}", store.fd) is not None
