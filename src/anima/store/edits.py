@@ -35,8 +35,7 @@ def must_allow(verdict: Verdict) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Present:
-    """A document as it stands: how its path is spelt, its text (None where nothing stands), its size in bytes, and the line
-    end that it lacks."""
+    """A document as it stands: its path as spelt, its text (None for nothing), its size, and the line end it lacks."""
 
     actual: str
     text: str | None

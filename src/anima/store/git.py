@@ -68,8 +68,6 @@ class History(Repository, store.History):
         return cls.open(git_dir)
 
     def commit(self, files: Mapping[str, bytes | None], note: Note) -> str | None:
-        """A commit in which these files have these bytes (None: they are gone); None where nothing differs. An empty mapping
-        makes one that only says its note."""
         parted, person = _parted({DocPath.parse(path).text: data for path, data in files.items()}), person_of(note)
         with self._guard():
             self._must_be_safe()

@@ -151,8 +151,7 @@ class _Above:
 
 
 class OverlayDocuments(Documents):
-    """The documents of both layers as one reader sees them. `gone` tells whether the upper layer ever held a document,
-    which then is never the lower's."""
+    """Both layers' documents as one reader sees them. What the upper layer ever held (`gone`) is never the lower's."""
 
     def __init__(
         self, upper: Any, layers: Layers, gone: Callable[[], Callable[[DocPath], bool]], held: _Above | None = None
@@ -380,8 +379,7 @@ class OverlayStore:
             return self.upper.write(batch)
 
     def _take_over(self, batch: Batch) -> None:
-        """Puts the lower layer's text of each document of a batch into the upper one, where it has none, once it is known
-        that the batch can be written."""
+        """Puts the lower's text of a batch's documents into the upper, once the batch is known to be writable."""
         taken = []
         for change in batch.changes:
             found = self._lower(change.path)

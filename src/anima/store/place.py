@@ -107,8 +107,7 @@ class FolderStore:
         return LineFolder(self.documents, self.machine, folder, suffix=suffix, mend=mend)
 
     def changes(self, stop: threading.Event | None = None) -> Iterator[object]:
-        """Changes are gathered for half a second; when the system loses events, or every two minutes anyway, it is said
-        that all may have changed."""
+        """Gathered for half a second; when events are lost, or every two minutes anyway, all may have changed."""
         from watchfiles import watch
 
         root, every = self.documents.root, 120_000
@@ -260,8 +259,7 @@ class FolderStore:
 
     @property
     def history_place(self) -> str:
-        """Where history is, or would be made. A home we made keeps it in `.git`, where a person looks for it; elsewhere
-        `.git` is not ours."""
+        """Where history is, or would be made: in `.git`, where a person looks for it, unless that is not ours."""
         if os.path.isfile(f"{self.documents.root}/{GIT}/anima"):
             return GIT
         return GIT if self.machine.get("made") is not None and self.documents.stat(GIT) is None else BARE

@@ -286,8 +286,7 @@ def carry_on(machine: Machine) -> None:
 
 
 def _loaded(raw: bytes) -> tuple[list[tuple[str, str]], list[str], str]:
-    """All that a swap does: which staged file, beneath the area, goes to which place, what is gone, and its line in the
-    record of restores."""
+    """What a swap does: staged files and their places, what is gone, and its line in the record of restores."""
     try:
         head, _, body = raw.partition(b"\n")
         if json.loads(head)["sha256"] != hashlib.sha256(body).hexdigest():

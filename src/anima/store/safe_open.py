@@ -330,8 +330,7 @@ def is_restoring(store: HeldFolder) -> bool:
 
 
 def give_mode(made: int | Path, mode: int) -> None:
-    """Gives what we just made its mode. A disk that knows of none, as many a stick, says we may not: there everything has
-    the mode it was mounted with."""
+    """Gives what we just made its mode. A disk that knows of none, as many a stick, says we may not."""
     with suppress(PermissionError):
         os.chmod(made, mode)
 

@@ -61,8 +61,7 @@ class FolderWhole(Whole):
         return self._folder.last_line(f"{MACHINE}/ledger.jsonl")
 
     def outside(self, folder: str) -> str:
-        """A folder as the home's configuration means it. Raises Refused for one inside the home, but for the one of its
-        snapshots."""
+        """A folder as the configuration means it. Raises Refused for one inside the home, but for its snapshots'."""
         folder = os.path.abspath(os.path.join(self.name, os.path.expanduser(folder)))
         real = os.path.realpath(folder)
         if real != os.path.realpath(self.snapshots) and os.path.commonpath([real, self.name]) == self.name:
@@ -134,8 +133,7 @@ class FolderWhole(Whole):
         return top in (MACHINE, GIT) or (top.startswith(".git.") and self.has_own_git)
 
     def traces(self) -> Iterator[str]:
-        """Every file that could still hold a text that was taken out; objects of history are read as such, archives and
-        what holds no text are not."""
+        """Every file that could hold a text that was taken out: no objects of history, archives, or what has no text."""
         for path, _ in self.files():
             is_object = path.startswith(_OBJECTS) and "/.git/" not in path[1:]
             is_foreign = path.startswith(f"{GIT}/") and not self.has_own_git

@@ -92,8 +92,6 @@ class RowHistory(History):
         return {path: (reduce(_after, chain[::-1], None), len(chain) - 1) for path, chain in chains.items()}
 
     def commit(self, files: Mapping[str, bytes | None], note: Note) -> str | None:
-        """A revision in which these files have these bytes (None: they are gone); None where nothing differs. An empty
-        mapping makes one that only says its note."""
         n, before = self._last()
         standing = self._standing(n, list(files)) if n else {}
         changed = {path: data for path, data in files.items() if standing.get(path, (None, 0))[0] != data}
@@ -141,8 +139,7 @@ class RowHistory(History):
             yield (id if path is None else blob_id(data)), data
 
     def rewrite(self, clean: Callable[[str, bytes], bytes | None], message: Callable[[str], str], note: Note) -> None:
-        """Puts a history in the place of this one that never held what `clean` and `message` take out, in the caller's
-        transaction; a last revision says so."""
+        """In the caller's transaction; a last revision says so."""
         with self._rows.transaction():
             kept: list[Brought] = []
             held: dict[str, bytes | None] = {}

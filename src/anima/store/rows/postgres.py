@@ -184,8 +184,7 @@ def _with_content(statement: str) -> str:
 
 
 def _is_gone(db: Connection[Any]) -> bool:
-    """Whether its server closed a connection while nobody used it: on one that is well there is nothing to read. Asking
-    would cost every reader a wait."""
+    """Whether its server closed an idle connection: else there is nothing to read. Asking would cost a wait."""
     ready = select.poll()
     ready.register(db.fileno(), select.POLLIN)
     return bool(ready.poll(0))

@@ -45,8 +45,7 @@ class RowStore:
     def __init__(
         self, place: RowPlace, rules: Rules, *, shelf: str, whole: Callable[[RowStore], Whole] | None = None
     ) -> None:
-        """`shelf` is the folder of this machine in which the home's snapshots stand; `whole` is what treats the home as a
-        heap of files, where anybody does."""
+        """`shelf` is where the home's snapshots stand on this machine; `whole` treats the home as a heap of files."""
         self.rows, self.name, self.identity, self._seal = rows, *_ = place
         self.rules, self.author, self.clock, self.shelf = rules, rules.author, rules.clock, shelf
         self.files, self.room = FileRows(rows), Room(rows)
@@ -88,8 +87,7 @@ class RowStore:
 
     @contextmanager
     def lease(self, name: str, *, patience: float = PATIENCE) -> Iterator[int]:
-        """A lock for long work. It is renewed while its holder lives and ends a minute after; its number only rises, and
-        whoever lost it writes nothing more."""
+        """Renewed while its holder lives, it ends a minute after; whoever lost it writes nothing more."""
         holder, until = secrets.token_hex(8), time.monotonic() + patience
         while (token := self._take(name, holder)) is None:
             if time.monotonic() >= until:

@@ -79,8 +79,7 @@ class Tenants:
             _run(db, "tenant_suspended", again=again, name=name)
 
     def erase(self, name: str) -> tuple[int, str]:
-        """Deletes everything a tenant has, and the tenant; how many rows went, and what is out of reach. Raises Damaged
-        where a table still has one."""
+        """Deletes all that a tenant has; how many rows went, and what is out of reach. Raises Damaged if one is left."""
         with self._owning() as db:
             number = self._number(db, name)
             with as_owner(db, number):
@@ -116,8 +115,7 @@ class Tenants:
             _run(db, "credential_new", **{**about, "by": None, "digest": digest})
 
     def rotate_token(self, name: str, id: str, digest: bytes, *, grace: timedelta) -> None:
-        """Gives a credential another secret. The one before works as long as `grace` says; browsers that came in with it
-        do not. Raises NotFound."""
+        """Another secret. The one before works for `grace`; browsers that came in with it do not. Raises NotFound."""
         with self._owning() as db, db.transaction():
             number = self._number(db, name)
             if not _run(db, "credential_rotated", digest=digest, grace=grace, tenant=number, id=id).rowcount:

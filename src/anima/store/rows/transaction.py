@@ -150,8 +150,7 @@ class HomeRows:
         return {"tenant": self.tenant, "home": self.home, **given}
 
     def tried(self, within: Callable[[], AbstractContextManager[U]], do: Callable[[U], T]) -> T:
-        """What is done within a transaction, done again where the connection was lost before COMMIT was sent: one that was
-        kept may turn out to be."""
+        """What is done within a transaction, done again where the connection was lost before COMMIT was sent."""
         for left in reversed(range(_TRIES if self.held is None else 1)):
             try:
                 with within() as held:
@@ -238,8 +237,7 @@ class HomeRows:
                 told(is_done)
 
     def _stands(self, proof: Sequence[tuple[str, Mapping[str, Any]]]) -> bool:
-        """Whether a COMMIT took effect whose answer was lost. The home's lock is free once that is decided. Raises Damaged
-        where nothing tells."""
+        """Whether a COMMIT whose answer was lost took effect. Raises Damaged where nothing tells."""
         with suppress(HomeError):
             self._local.held = None
             with self.transaction(patience=WAIT):
