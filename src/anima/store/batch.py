@@ -35,14 +35,6 @@ RECOVERY = Verdict(answer=Answer.ALLOW, rule="recovery", reason="the gate had al
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing(Present):
-    """A document as it stands on disk now; its text is "" where only its size was asked for."""
-
-    signature: Signature | None = None
-    mode: int = 0o600
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class FileStep:
     """One file's part of a batch: put a staged text in place, remove the file, or add bytes at its end."""
 
@@ -64,27 +56,28 @@ class Steps:
     def __init__(self, store: Folder, machine: Machine) -> None:
         self._store, self._machine = store, machine
 
-    def look(self, path: DocPath, *, whole: bool = True) -> Standing:
-        """What stands at a path, checked to be something we may write: a regular file with one name, or nothing."""
+    def look(self, path: DocPath, *, whole: bool = True) -> Present:
+        """What stands at a path, checked to be something we may write: a regular file with one name, or nothing. Its text is
+        "" where only its size was asked for."""
         actual = self._store.actual(path)
         found = self._store.stat(actual) if actual is not None else None
         if actual is None or found is None:
-            return Standing(actual=actual or self._store.spelt(path), text=None)
+            return Present(actual=actual or self._store.spelt(path), text=None)
         _check_writable(path, found)
         text = self._store.read(path).text if whole else ""
         seen, mode = signature_of(found), stat.S_IMODE(found.st_mode)
-        return Standing(actual=actual, text=text, size=found.st_size, signature=seen, mode=mode)
+        return Present(actual=actual, text=text, size=found.st_size, signature=seen, mode=mode)
 
-    def stage(self, path: DocPath, standing: Standing, text: str, *, mode: int | None = None) -> FileStep:
+    def stage(self, path: DocPath, standing: Present, text: str, *, mode: int | None = None) -> FileStep:
         """A durable copy of a document's new text, not yet in its place."""
         with _written(path):
             staged = self._machine.stage(text.encode("utf-8"), mode=standing.mode if mode is None else mode)
         return FileStep(path=path, actual=standing.actual, do="put", staged=staged, was=standing.signature)
 
-    def removal(self, path: DocPath, standing: Standing) -> FileStep:
+    def removal(self, path: DocPath, standing: Present) -> FileStep:
         return FileStep(path=path, actual=standing.actual, do="remove", was=standing.signature)
 
-    def addition(self, path: DocPath, standing: Standing, data: bytes) -> FileStep:
+    def addition(self, path: DocPath, standing: Present, data: bytes) -> FileStep:
         """Bytes for the end of a file, with a line end first when the file lacks its last one."""
         if standing.size:
             with _written(path), self._store.regular(standing.actual) as (fd, found):
@@ -259,7 +252,7 @@ class Batches:
         with suppress(HomeError):  # intent and files are on the disk: whoever looks next finds that it stands
             self._of.ledger.done(intent.id, sync=False)
 
-    def _look(self, change: Change, *, is_log: bool) -> Standing:
+    def _look(self, change: Change, *, is_log: bool) -> Present:
         """What stands there, once it is known where it came from. A log that is as we left it is not read."""
         view = self._of.provenance
         if is_log and view.knows(change.path):
@@ -272,7 +265,7 @@ class Batches:
         change.check_base(standing.text)
         return standing
 
-    def _plan(self, change: Change, standing: Standing, *, is_log: bool) -> _Plan:
+    def _plan(self, change: Change, standing: Present, *, is_log: bool) -> _Plan:
         """What a change comes to. An append has no digest: a long log is not read again only to tell it."""
         step = None
         if is_log and standing.signature is not None:

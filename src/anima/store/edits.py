@@ -20,6 +20,7 @@ from anima.ledger import Edit, Intent, Key, Ledger, Record, Tip, parse
 from anima.ledger.views import Provenance
 from anima.model import MAX_BYTES, Actor, Answer, Change, DocPath, Kind, Verdict
 from anima.store import Batch, Head, Note, Revision
+from anima.store.safe_open import Signature
 
 _MAX_DIFF_LINES = 40_000  # above this a diff only tells what was taken out and put in; below, it is quick
 _PERSON = re.compile(rb"(.*) <[^<>]*> (-?\d{1,18}) [+-]\d{4}", re.DOTALL)
@@ -41,6 +42,8 @@ class Present:
     text: str | None
     size: int = 0
     gap: str = ""
+    signature: Signature | None = None  # of a file: what tells that it changed
+    mode: int = 0o600
 
 
 def gap_of(text: str) -> str:
@@ -50,9 +53,16 @@ def gap_of(text: str) -> str:
 def edit_of(change: Change, present: Present, *, key: Key, there: Present | None, is_log: bool) -> Edit | None:
     """What a change does to a document; None where nothing would change. `there` is where a move goes, and `is_log` says
     that lines are only added. Raises BadText for a text that is too large, StaleWrite for a move to where something stands."""
+    actual, before = present.actual, present.size
     if is_log and present.text is not None:
-        return _edit_of_append(change, present, key=key)
-    new, actual, before = change.after(present.text), present.actual, present.size
+        piece = present.gap + change.text
+        after = before + len(piece.encode("utf-8"))
+        if after > MAX_BYTES:
+            why = f"it would grow past {MAX_BYTES:,} bytes"
+            raise BadText(change.path.text, why, hint="move older lines to another document")
+        lines, digest = new_lines("", change.text, key=key), key.of(piece)
+        return Edit(path=actual, kind=Kind.APPEND, digest=digest, before=before, after=after, lines=lines)
+    new = change.after(present.text)
     base = None if present.text is None else key.of(present.text)
     if change.kind is Kind.MOVE and change.to is not None and there is not None:
         if there.text is not None:
@@ -67,16 +77,6 @@ def edit_of(change: Change, present: Present, *, key: Key, there: Present | None
         raise BadText(change.path.text, f"it would have {size:,} bytes; a document has at most {MAX_BYTES:,}")
     digest, lines = key.of(new), new_lines(present.text or "", new, key=key)
     return Edit(path=actual, kind=Kind.WRITE, base=base, digest=digest, before=before, after=size, lines=lines)
-
-
-def _edit_of_append(change: Change, present: Present, *, key: Key) -> Edit:
-    piece = present.gap + change.text
-    after = present.size + len(piece.encode("utf-8"))
-    if after > MAX_BYTES:
-        why = f"it would grow past {MAX_BYTES:,} bytes"
-        raise BadText(change.path.text, why, hint="move older lines to another document")
-    lines, digest = new_lines("", change.text, key=key), key.of(piece)
-    return Edit(path=present.actual, kind=Kind.APPEND, digest=digest, before=present.size, after=after, lines=lines)
 
 
 def new_lines(old: str, new: str, *, key: Key) -> tuple[str, ...]:
