@@ -43,10 +43,8 @@ def open_home_folder(path: str | Path) -> Folder:
         if is_restoring(folder):
             machine = Machine(folder)
             try:
-                with machine.lock.hold():
-                    pass  # taking the lock finishes it
-            except Refused:
-                pass  # which is what it tells us
+                with suppress(Refused), machine.lock.hold():
+                    pass  # taking the lock finishes it, and tells us so
             finally:
                 machine.lock.close()
                 folder.close()
@@ -54,8 +52,8 @@ def open_home_folder(path: str | Path) -> Folder:
         # A ledger begins with the number of its format, and a newer version that brings a home up to date puts its own
         # into `.anima/format`. A ledger without a number is damage, and whoever reads the ledger says so.
         for file in (".anima/format", ".anima/ledger.jsonl"):
-            with suppress(ValueError, KeyError, TypeError, RecursionError):
-                refuse_newer(file, json.loads(folder.first_line(file))["format"], FORMAT)
+            with suppress(OSError, ValueError, KeyError, TypeError, RecursionError), folder.regular(file) as (fd, _):
+                refuse_newer(file, json.loads(os.pread(fd, 4096, 0).partition(b"\n")[0])["format"], FORMAT)
     except BaseException:
         folder.close()
         raise
@@ -124,8 +122,7 @@ class FolderStore:
     @property
     def key(self) -> Key:
         if self._key is None:
-            ledger = self.documents.stat(".anima/ledger.jsonl")
-            if ledger is not None and ledger.st_size and self.machine.get("key") is None:
+            if self._ledger_size() and self.machine.get("key") is None:
                 hint = "restore .anima/key from a backup, or say anima doctor --repair"
                 raise Damaged("the key of the ledger is gone; nothing was written", hint=hint)
             self._key = Key(self.machine.key())
@@ -148,6 +145,10 @@ class FolderStore:
         assert self._ledger is not None
         return self._ledger
 
+    def _ledger_size(self) -> int:
+        found = self.documents.stat(".anima/ledger.jsonl")
+        return found.st_size if found else 0
+
     def had_ledger(self) -> bool:
         return bool(self.anchors())
 
@@ -167,11 +168,7 @@ class FolderStore:
         return [place for place in places if os.path.isfile(f"{place}/anima")]
 
     def need_ledger(self) -> None:
-        def is_gone() -> bool:
-            found = self.documents.stat(".anima/ledger.jsonl")
-            return found is None or found.st_size == 0
-
-        if is_gone() and self.had_ledger() and is_gone():  # somebody else may have begun it meanwhile
+        if not self._ledger_size() and self.had_ledger() and not self._ledger_size():  # nobody began it meanwhile
             hint = "restore .anima/ledger.jsonl from a backup, or say anima doctor --repair"
             raise Damaged("the ledger of this home is gone; nothing was written", hint=hint)
 

@@ -251,12 +251,6 @@ class HeldFolder:
                 span *= 8
         return b""
 
-    def first_line(self, actual: str) -> bytes:
-        """The first line of a file of ours, at most a page of it; nothing where there is no file."""
-        with suppress(OSError), self.regular(actual) as (fd, _):
-            return os.pread(fd, 4096, 0).partition(b"\n")[0]
-        return b""
-
     def forget(self, actual: str) -> None:
         """Drops what is remembered of the folder of a file that was just written."""
         self._named.pop(actual.rpartition("/")[0], None)
