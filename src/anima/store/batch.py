@@ -1,9 +1,9 @@
 """A batch of changes written all or nothing into a folder, with its record; and what a crash left of one.
 
 Promise: nothing is carried out without an allowing Verdict; every base is compared under the lock; texts are staged durably
-before the ledger says what will happen, so whoever writes or opens next can finish a begun batch, or take it back where
-nothing was done. A document is old or new, never mixed; no link is followed or written through, and what somebody else wrote in between
-stays theirs. Whoever calls holds the home lock. Not here: whether a change may happen (gate), history (place).
+before the ledger says what will happen, so whoever writes or opens next can finish a begun batch, or take it back. A document
+is old or new, never mixed; no link is followed or written through, and what somebody else wrote in between stays theirs.
+Whoever calls holds the home lock. Not here: whether a change may happen (gate), history (place).
 """
 
 from __future__ import annotations
