@@ -1,11 +1,9 @@
-"""The road out: the system prompt, fitted into the budget and drawn, with an account of every row; and the filter it
-passes last.
+"""The road out: the system prompt, fitted into its budget and drawn, with an account of every row; and its last filter.
 
 Promise: `text == stable + volatile`; no budget is passed by one character; `stable` depends on stable rows alone, so it
 stays byte-equal while memory, logs and the clock move; what is data cannot open or close a frame of ours. A piece that
 is, or holds a copy of, something kept from the listener is hidden, whatever its place, spelling, line ends, blanks or
-Unicode form. Pure. Not here: reading (gather), who may see what (layout), and what section marks hide of a document
-(Listener.view).
+Unicode form. Pure. Not here: reading (gather), who may see what, and what section marks hide (layout).
 """
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
-"""Prompts: the rows of a home's table become pieces as one listener may see them, and those a prompt; and who the agent
-is.
+"""Prompts: the rows of a home's table become pieces as one listener sees them, and those a prompt. Who the agent is.
 
 Promise: rows visible to the listener → read → drop what scope, section mark or user layer hides → privacy filter → fit
 → draw, from what stands in the store now. A file that cannot be read becomes a row of the manifest, never an error. A
@@ -21,22 +20,9 @@ from anima.config import Additional
 from anima.errors import BadPath, BadText, Damaged, HomeError, NoSuchDocument, NotFound, printable
 from anima.layout import Listener, Row, how_to_own, is_unreviewed, layer_at, skill_line
 from anima.model import Actor, DocPath, Document, Finding, Runtime, Scope, Severity, fold
-from anima.prompt import Hook, Limits, Piece, Privacy, Prompt, compose
+from anima.prompt import Hook, Limits, Piece, Privacy, Prompt, compose, identity
 from anima.prompt.fields import FOLDERS, Peer, Subagent, parse, peers, render, subagent_of
-from anima.prompt.identity import (
-    MAX_AVATAR_BYTES,
-    Avatar,
-    Decision,
-    Fields,
-    PersonaRule,
-    Resolved,
-    WornSoul,
-    decide,
-    drawn,
-    first_avatar,
-    not_worn,
-    resolve,
-)
+from anima.prompt.identity import Avatar, Decision, Resolved, WornSoul
 from anima.site import Site
 from anima.text import may_hide
 from anima.text.markdown import Marks, View, front_matter, front_matter_end, lines_of, may_be_marked, sections
@@ -59,7 +45,7 @@ class AgentIdentity:
 
     def __init__(self, site: Site) -> None:
         self._site, asked = site, site.config.persona
-        self.rule = PersonaRule.of(file=asked.file, chance=asked.chance, at=asked.at, duration=asked.duration)
+        self.rule = identity.PersonaRule.of(file=asked.file, chance=asked.chance, at=asked.at, duration=asked.duration)
 
     @property
     def name(self) -> str:
@@ -70,12 +56,12 @@ class AgentIdentity:
         listener, of IDENTITY.md only what they see."""
 
         config, agent = self._site.config, self._site.agent
-        own: list[tuple[str, Fields]] = [("anima.toml [identity]", config.identity)]
-        chain: list[tuple[str, Fields]] = [(f"agent {a.id}", a) for a in config.agent if a.id == agent]
+        own: list[tuple[str, identity.Fields]] = [("anima.toml [identity]", config.identity)]
+        chain: list[tuple[str, identity.Fields]] = [(f"agent {a.id}", a) for a in config.agent if a.id == agent]
         if self._site.layout.has("identity"):
             chain.append(("IDENTITY.md", parse(self._text_of("identity", listener))))
         default = not config.agent or agent == config.agent[0].id
-        return resolve(own + chain if default else chain + own)
+        return identity.resolve(own + chain if default else chain + own)
 
     def avatar(self) -> Avatar:
         """The avatar that is shown, or the reason why there is none. Never an absolute path."""
@@ -86,7 +72,7 @@ class AgentIdentity:
             entries = documents.list(actual.rpartition("/")[0]) if actual else ()
             return next((entry.size for entry in entries if entry.path == actual and not entry.is_folder), None)
 
-        return first_avatar(self.resolved().avatars, size_of=size_of)
+        return identity.first_avatar(self.resolved().avatars, size_of=size_of)
 
     def picture(self) -> tuple[bytes, str]:
         """The avatar's bytes and media type, when it is a picture of the home's own. Raises NotFound."""
@@ -94,16 +80,16 @@ class AgentIdentity:
         if found.kind == "local":
             path = DocPath.parse(found.value or "")
             ending = path.key.rpartition(".")[2]
-            data = self._site.store.documents.raw(path, most=MAX_AVATAR_BYTES)
+            data = self._site.store.documents.raw(path, most=identity.MAX_AVATAR_BYTES)
             return data, f"image/{_TYPES.get(ending, ending)}"
         if found.kind != "data":
             raise NotFound("there is no picture of the agent in this home")
-        return drawn(found.value or "")
+        return identity.drawn(found.value or "")
 
     def persona(self, *, roll: bool = True) -> Decision:
         """Which soul would be worn, were it decided now; without `roll` chance has no say, since a look decides nothing."""
         rule = self.rule if roll else replace(self.rule, chance=0.0)
-        return decide(rule, self._site.now(), self._site.dice)
+        return identity.decide(rule, self._site.now(), self._site.dice)
 
     def worn(self, limit: int) -> tuple[WornSoul, ...]:
         """Which souls conversations wore, the latest first."""
@@ -129,10 +115,10 @@ class AgentIdentity:
 
 
 class Prompts:
-    """Makes prompts for one home, whose agent is whom `identity` says. `hook` may change the pieces of every prompt."""
+    """Makes prompts for one home, whose agent is whom `agent` says. `hook` may change the pieces of every prompt."""
 
-    def __init__(self, site: Site, identity: AgentIdentity, hook: Hook | None = None) -> None:
-        self.site, self.identity, self._hook, config, layout = site, identity, hook, site.config, site.layout
+    def __init__(self, site: Site, agent: AgentIdentity, hook: Hook | None = None) -> None:
+        self.site, self.identity, self._hook, config, layout = site, agent, hook, site.config, site.layout
         tokens = layout.memory_tokens if config.prompt.memory_tokens is None else config.prompt.memory_tokens
         self.limits = Limits(
             file=config.prompt.file_chars or layout.file_chars,
@@ -140,7 +126,7 @@ class Prompts:
             memory=None if tokens is None else tokens * 4,
         )
         # Whether another soul is ever worn.
-        self.has_alternate = identity.rule.chance > 0 or identity.rule.at is not None
+        self.has_alternate = agent.rule.chance > 0 or agent.rule.at is not None
         # The table without the row that calls one file a soul: what another row keeps from a listener stays kept.
         self.table = replace(layout, others=tuple(row for row in layout.others if row.role != "alternate-soul"))
         # By path: a version, the document that it was of, and whether that may be marked.
@@ -389,13 +375,13 @@ class _Gathering:
         """The soul, or the alternate one when it is to be worn; notes a fall-back."""
         visible, path = self._listener.scope in row.scopes, row.path
         if visible and self._prompts.has_alternate:
-            decision = decide(self._prompts.identity.rule, self._now, self._prompts.site.dice)
+            decision = identity.decide(self._prompts.identity.rule, self._now, self._prompts.site.dice)
             wish = decision.file
             if decision.worn and not self.privacy.may_place(DocPath.parse(wish)):
                 self.notes.append(f"{wish} should be worn, but it is kept from this listener; {path} is worn instead.")
             elif decision.worn:
                 own, other = self._document_or_none(path), self._document_or_none(wish)
-                why_not = not_worn(wish, own.text if own else None, other.text if other else None)
+                why_not = identity.not_worn(wish, own.text if own else None, other.text if other else None)
                 self.notes += filter(None, [why_not])
                 self.privacy.alternate = not why_not
                 path = path if why_not else wish

@@ -3,8 +3,7 @@
 Promise: derived and never more than late; of a session that has grown only what is new is read, and what was forgotten
 or removed leaves no word in the file. A file that is missing, damaged or of another version is begun again; where none
 can be kept, the same is made in memory. Whose a session is, is filtered in the query, and no order depends on what a
-hidden session holds. Safe to share by threads and processes. Not here: who may ask (transcripts), how lines are read
-(replay).
+hidden session holds. Safe to share by threads and processes. Not here: who may ask (transcripts), reading (replay).
 """
 
 from __future__ import annotations

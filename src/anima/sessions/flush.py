@@ -3,8 +3,7 @@
 Promise: a line the user marked to be remembered is always kept; beyond those what tells most, up to a share of the
 turns; what was only asked tells nothing. Each turn is looked at once, and no line is written again whose words stand in
 the log, so a flush that a crash interrupted is simply done again. The model is asked once a cycle and given up after
-three failures; its answer can only be appended, through the gate. The date is the user's. Not here: when to flush
-(session); the wordings (tables/worth.toml).
+three failures; its answer can only be appended, through the gate. Not here: when to flush (session), the wordings.
 """
 
 from __future__ import annotations

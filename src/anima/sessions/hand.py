@@ -4,8 +4,7 @@ Promise: text comes in by `take_in` alone; untrusted text taints the session for
 transcript, until the owner clears it. What the session writes carries its scope and taint. A tool's answer is text from
 outside before anybody hears it, and every call is on record with its answer or the reason of its no; one that waits for
 the owner stands there only when it is answered. A quotation is word for word one message's of the owner's, and of
-nobody else. Not here: the conversation (session), tools (calls), what becomes of what was said (flush), the owner's yes
-(memory).
+nobody else. Not here: the conversation (session), tools (calls), what becomes of what was said (flush).
 """
 
 from __future__ import annotations

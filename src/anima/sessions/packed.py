@@ -25,18 +25,7 @@ from anima.search.index import Index
 from anima.search.rows import RowTables
 from anima.search.tables import DocumentRow, IndexDown, Mark, NewPart, Tables, Writing
 from anima.search.units import PART
-from anima.sessions.find import (
-    INDEXED,
-    MAX_QUERY,
-    MAX_WORDS,
-    Listed,
-    Quote,
-    Quotes,
-    Rows,
-    TranscriptIndex,
-    quote_of,
-    time_said,
-)
+from anima.sessions import find
 from anima.sessions.replay import Asker, Header, Redact, Turn
 from anima.store import Logs, LogState
 from anima.store.rows.transaction import HomeRows
@@ -46,7 +35,7 @@ _MANY = 100  # sessions that are put in at a time
 _READ = 1000  # entries whose texts are looked through at a time
 
 
-class PackedTranscripts(TranscriptIndex):
+class PackedTranscripts(find.TranscriptIndex):
     """The same list and the same words, in tables. A document is a session, a unit an entry; the last part of a put knows
     where reading ended, and what the list says of the session by then."""
 
@@ -108,36 +97,36 @@ class PackedTranscripts(TranscriptIndex):
 
     # -- asking ---------------------------------------------------------------------------------------------------------
 
-    def rows(self, logs: Logs, asker: Asker, limit: int | None = None) -> Rows:
+    def rows(self, logs: Logs, asker: Asker, limit: int | None = None) -> find.Rows:
         with self._mutex:
             field, _ = self._followed(logs)
             every = [_listed(field.parts_of(row.path)[1]) for row in _seen(field, logs, asker)]
         every.sort(key=lambda row: (row.updated_at, row.id), reverse=True)
-        found = Rows(every if limit is None else every[: max(0, limit)])
+        found = find.Rows(every if limit is None else every[: max(0, limit)])
         found.total = len(every)
         return found
 
-    def get(self, logs: Logs, id: str) -> Listed | None:
+    def get(self, logs: Logs, id: str) -> find.Listed | None:
         if (state := logs.look(id)) is None:
             return None
         with self._mutex:
             held = self._followed(logs)[0].parts_of(f"{logs.name}/{id}")[1]
         return _listed(held) if held else self._read_on(logs, state, None)[0]
 
-    def find(self, logs: Logs, query: str, asker: Asker, *, limit: int = 50, max_chars: int = 200) -> Quotes:
-        words, written = ask(query[:MAX_QUERY])[:MAX_WORDS], query[:MAX_QUERY].split()
+    def find(self, logs: Logs, query: str, asker: Asker, *, limit: int = 50, max_chars: int = 200) -> find.Quotes:
+        words, written = ask(query[: find.MAX_QUERY])[: find.MAX_WORDS], query[: find.MAX_QUERY].split()
         with self._mutex:
             field, _ = self._followed(logs)
             names = {row.id: row.path[len(logs.name) + 1 :] for row in _seen(field, logs, asker)}
             seen = np.isin(field.units["doc"], np.fromiter(names, dtype=np.int64, count=len(names)))
-            hits = list[Quote]()
+            hits = list[find.Quote]()
             slots = _holding(field, seen, words)[: limit if words else None]
             for start in range(0, len(slots) if words or written else 0, _READ):
                 for row, (entry, time, role, source, text) in self._said(field, slots[start : start + _READ]):
                     if len(hits) < limit and (words or all(word in text for word in written)):
                         said = names[int(row["doc"])], entry, time, role, source, text
-                        hits.append(quote_of(*said, query=query, max_chars=max_chars))
-        return Quotes(hits=tuple(hits), backend="packed" if words else "plain", notes=self._index.notes())
+                        hits.append(find.quote_of(*said, query=query, max_chars=max_chars))
+        return find.Quotes(hits=tuple(hits), backend="packed" if words else "plain", notes=self._index.notes())
 
     def _said(self, field: Field, slots: Ints) -> Iterator[tuple[Any, list[Any]]]:
         rows = field.units[slots]
@@ -177,8 +166,8 @@ def second_tables(rows: HomeRows) -> RowTables:
 # -- a session as parts ---------------------------------------------------------------------------------------------------
 
 
-def _listed(held: Sequence[HeldPart]) -> Listed:
-    return Listed(*json.loads(held[-1].place.above)[2])
+def _listed(held: Sequence[HeldPart]) -> find.Listed:
+    return find.Listed(*json.loads(held[-1].place.above)[2])
 
 
 def _still_right(held: list[HeldPart], state: LogState) -> list[HeldPart]:
@@ -197,8 +186,8 @@ def _part(turns: Sequence[Turn], above: str) -> NewPart:
     units, places, said = np.zeros(len(turns), dtype=UNIT), bytearray(), []
     units["text"] = [int(turn.time.timestamp() * 1e6) if turn.time else 0 for turn in turns]
     for n, turn in enumerate(turns):
-        text = turn.words[:INDEXED]
-        said.append([turn.number, time_said(turn), turn.role, turn.source_plugin, text])
+        text = turn.words[: find.INDEXED]
+        said.append([turn.number, find.time_said(turn), turn.role, turn.source_plugin, text])
         for word, count in Counter(cut(text)).items():
             places += hash_bytes(word) + (n << 8 | min(count, 255)).to_bytes(4, "little")
     packed = Packed(Place(above=above), 0, 0, b"", (), units.tobytes(), bytes(places))

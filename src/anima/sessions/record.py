@@ -3,8 +3,7 @@
 Promise: text is redacted before it is encoded, so that no secret the scan knows reaches the disk; what user and
 assistant said is on the disk when `log` returns, and what tools said no later than the next such line. Lines stand in
 the order in which they came. A Transcript lives as long as its session and is safe to share by threads; a file that was
-removed beneath it is begun again. Not here: what is worth a record (session), reading lines (replay), and how lines get
-into a file (store.logs).
+removed beneath it is begun again. Not here: what is worth a record (session), reading (replay), files (store.logs).
 """
 
 from __future__ import annotations

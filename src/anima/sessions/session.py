@@ -1,11 +1,9 @@
-"""A Session: the agent's hand in a home; and Sessions: the conversations of one home, begun, taken up, listed and
-found.
+"""A Session: the agent's hand in a home; and Sessions: the conversations of one home, begun, taken up and found.
 
 Promise: an agent reaches documents only through `call`; what it reads passes the scope filter, what it writes passes
 the road with its session's taint. What was said is on the disk before `log` returns, and what is worth keeping is
 written down before the context is cut. A channel narrows a scope and never widens it, and no agent speaks in the place
-of another. Both are safe to share by threads. Not here: what it has read (hand), tools (tools, calls), how a flush is
-done (flush), what was said (transcripts).
+of another. Both are safe to share by threads. Not here: what it has read (hand), tools (calls), flushing (flush).
 """
 
 from __future__ import annotations
