@@ -12,7 +12,6 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 from anima.errors import BadArguments, BadText, printable
 from anima.text.markdown import BOM, bullet_of, fence_after, front_matter, front_matter_end, heading_of
@@ -286,6 +285,14 @@ def subagent_of(path: str, text: str) -> Subagent:
     mode = (mode.get("mode") if isinstance(mode, Mapping) else mode) or "isolated"
     if mode not in ("isolated", "shared"):
         raise BadText(path, "workspace is isolated or shared")
+    limits = matter.get("limits") or {}
+    if not isinstance(limits, Mapping) or not set(limits) <= set(_LIMITS):
+        raise BadText(path, f"limits has {', '.join(_LIMITS)} and nothing else")
+    if matter.get("maxIters") is not None:  # AgentScope's word
+        limits = {"requests": matter["maxIters"], **limits}
+    for name, value in limits.items():
+        if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= _LIMITS[name]:
+            raise BadText(path, f"{name} is a whole number from 1 to {_LIMITS[name]:,}")
     return Subagent(
         id=id,
         path=path,
@@ -293,17 +300,5 @@ def subagent_of(path: str, text: str) -> Subagent:
         model="" if model in (None, "inherit") else str(model),
         tools=None if tools is None else tuple(filter(None, tools)),
         isolated=mode == "isolated",
-        **_limits(path, matter),
+        **limits,
     )
-
-
-def _limits(path: str, matter: Mapping[str, Any]) -> dict[str, int]:
-    given = matter.get("limits") or {}
-    if not isinstance(given, Mapping) or not set(given) <= set(_LIMITS):
-        raise BadText(path, f"limits has {', '.join(_LIMITS)} and nothing else")
-    if matter.get("maxIters") is not None:  # AgentScope's word
-        given = {"requests": matter["maxIters"], **given}
-    for name, value in given.items():
-        if not isinstance(value, int) or isinstance(value, bool) or not 1 <= value <= _LIMITS[name]:
-            raise BadText(path, f"{name} is a whole number from 1 to {_LIMITS[name]:,}")
-    return dict(given)

@@ -142,10 +142,8 @@ class Prompts:
         document = documents.read(DocPath.parse(path))
         is_settled = self.site.clock() - document.time > _SETTLED  # times of files are coarse
         if len(document.text) >= _LARGE and is_settled and version and version == documents.version(path):
-            self._large = {
-                **dict(list(self._large.items())[-3:]),
-                path: (version, document, may_be_marked(document.text)),
-            }
+            latest = dict(list(self._large.items())[-3:])
+            self._large = {**latest, path: (version, document, may_be_marked(document.text))}
         return document
 
     def is_marked(self, document: Document) -> bool:

@@ -29,6 +29,7 @@ from anima.sessions.record import Transcript
 from anima.sessions.replay import Header, Turn, stamp
 from anima.sessions.self_report import SelfReport
 from anima.sessions.tools import Format, Tool, chosen, tool_calls, tools_for
+from anima.sessions.transcripts import redaction
 from anima.site import Site, first_agent
 from anima.text.markdown import sections
 
@@ -104,7 +105,7 @@ class Session(Hand):
             if self.rooms.kept:
                 turn = self._begun().log(role, content, message_id=message_id, sender_id=speaker, name=name)
             else:
-                text = self.rooms.redact(content)[0]
+                text = redaction(self.site.config.sessions)(content)[0]
                 self._flushing.said.append(replace(said, timestamp=stamp(self.site.clock()), content=text))
             if role == "user" and self.site.config.prompt.freeze == "turn":
                 self.refresh()

@@ -49,16 +49,10 @@ class Argument:
         return found | ({"enum": list(self.one_of)} if self.one_of else {})
 
 
-_PARTS: dict[str, dict[str, Any]] = {
-    "text": {"type": "string"},
-    "number": {"type": "integer"},
-    "share": {"type": "number"},
-    "flag": {"type": "boolean"},
-    "texts": {"type": "array", "items": {"type": "string"}},
-    "rows": {"type": "array", "items": {"type": "object"}},
-    "pairs": {"type": "array", "items": {"type": "array"}},
-    "object": {"type": "object"},
-}
+_PLAIN = {"text": "string", "number": "integer", "share": "number", "flag": "boolean", "object": "object"}
+_LISTS = {"texts": "string", "rows": "object", "pairs": "array"}
+_PARTS: dict[str, dict[str, Any]] = {kind: {"type": name} for kind, name in _PLAIN.items()}
+_PARTS |= {kind: {"type": "array", "items": {"type": name}} for kind, name in _LISTS.items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -401,10 +401,8 @@ class CheckedTranscripts(Transcripts):
     def _transcript(self, id: str) -> Iterator[Remark]:
         path = self.folder.path_of(id)
         with self.folder.open(id) as file:
-            found, header = (
-                [item for item in replay.scan(file) if isinstance(item, replay.BadLine)],
-                replay.header_of(file),
-            )
+            found = [item for item in replay.scan(file) if isinstance(item, replay.BadLine)]
+            header = replay.header_of(file)
         bad = [each for each in found if not each.torn]
         if header is None and bad and bad[0].line == 1 and len(bad) == bad[-1].line:
             said = f"{path} is no transcript: not one line of it can be read."
