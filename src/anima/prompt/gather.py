@@ -439,9 +439,8 @@ class _Gathering:
         lines = []
         for path, line in found:
             if _is_dangerous(line):
-                self.notes.append(
-                    f"{row.role[:-1]} left out: what {printable(path)} says of itself is dangerous to show"
-                )
+                what = f"what {printable(path)} says of itself is dangerous to show"
+                self.notes.append(f"{row.role[:-1]} left out: {what}")
             else:
                 lines.append(line)
         if lines:

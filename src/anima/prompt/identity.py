@@ -70,9 +70,7 @@ def resolve(overrides: Iterable[tuple[str, Fields]]) -> Resolved:
     """The first source that has a field gives it: interface, agent configuration, IDENTITY.md, in the order given. An
     agent that is not the home's default one puts the interface override last. Where no source has an avatar, its emoji
     stands in before the next source is asked; where none has an emoji, an avatar that is one does."""
-    chain = [
-        (source, {key: one_line(getattr(given, key, "") or "") for key in FIELDS}) for source, given in [*overrides]
-    ]
+    chain = [(source, {key: one_line(getattr(given, key, "") or "") for key in FIELDS}) for source, given in overrides]
 
     def each(*keys: str) -> list[SourcedValue]:
         said = ((source, values[key]) for source, values in chain for key in keys)
@@ -177,9 +175,7 @@ def _is_short(value: str) -> bool:
 # -- the soul that is worn --------------------------------------------------------------------------------------------
 
 _AT = re.compile(r"([0-9]{1,2}):([0-9]{2})")
-_DURATION = re.compile(
-    r"(?:([0-9]{1,6})d)?\s*(?:([0-9]{1,6})h)?\s*(?:([0-9]{1,6})m)?\s*(?:([0-9]{1,6})s)?", re.IGNORECASE
-)
+_DURATION = re.compile(r"(?:([0-9]{1,6})d)?\s*(?:([0-9]{1,6})h)?\s*(?:([0-9]{1,6})m)?\s*(?:([0-9]{1,6})s)?", re.I)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -248,9 +244,8 @@ def parse_duration(text: str) -> timedelta:
     found = _DURATION.fullmatch(text.strip())
     parts = [int(part or 0) for part in found.groups()] if found else []
     if not any(parts):
-        raise BadConfig(
-            f"{printable(text)!r} is not a length of time", where="persona.duration", hint="write it as 30m or 1h30m"
-        )
+        wrong = f"{printable(text)!r} is not a length of time"
+        raise BadConfig(wrong, where="persona.duration", hint="write it as 30m or 1h30m")
     days, hours, minutes, seconds = parts
     return timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
 

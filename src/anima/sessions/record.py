@@ -21,6 +21,7 @@ from anima.errors import BadArguments, Damaged, NoSuchSession, refuse_newer
 from anima.ledger import MAX_LINE, Readable
 from anima.model import UNTRUSTED
 from anima.sessions import replay
+from anima.sessions.replay import START, Boundary, Count, Header, Record, TrustState, Turn
 from anima.store import Logs, OpenLog, Store
 from anima.text.phrases import loose
 
@@ -34,9 +35,7 @@ _SYNCED: frozenset[str] = frozenset({"user", "assistant"})
 def transcripts_in(store: Store, folder: str, *, suffix: str = ".jsonl") -> Logs:
     """The transcripts of a folder beneath a home. A pair is two of these: full logs end in `.log.jsonl`."""
     # An unfinished last line that can be read lacks a newline; another is torn.
-    return store.logs(
-        folder, suffix=suffix, mend=lambda tail, _: None if isinstance(replay.parse(tail), str) else b"\n"
-    )
+    return store.logs(folder, suffix=suffix, mend=lambda end, _: None if isinstance(replay.parse(end), str) else b"\n")
 
 
 def unchanged(text: str) -> tuple[str, tuple[()]]:
@@ -44,7 +43,7 @@ def unchanged(text: str) -> tuple[str, tuple[()]]:
     return text, ()
 
 
-def encode(record: replay.Record) -> bytes:
+def encode(record: Record) -> bytes:
     """The line of a record: the keys of the format in their order, what is not known left out, and a newline. Raises
     BadArguments for what cannot be written as JSON."""
     if type(record) not in _KEYS:
@@ -79,7 +78,7 @@ class Transcript:
         self,
         folder: Logs,
         file: OpenLog,
-        header: replay.Header,
+        header: Header,
         *,
         clock: Clock,
         redact: replay.Redact,
@@ -90,7 +89,7 @@ class Transcript:
         self._folder, self._contexts = folder, contexts
         self._context = _opened(contexts, header.id, header) if contexts else None
         self._file, self._clock, self._redact = file, clock, redact
-        self._count = last.count if last else replay.START
+        self._count = last.count if last else START
         self._replaced = file.replaced
         self._known, self._own = self._count.entries, set[int]()  # entries that were seen, and ours among later ones
         self._passed: list[replay.Placed | replay.BadLine] = []  # what others put between our records, entries apart
@@ -100,7 +99,7 @@ class Transcript:
     def create(
         cls,
         folder: Logs,
-        header: replay.Header,
+        header: Header,
         *,
         clock: Clock,
         redact: replay.Redact = unchanged,
@@ -140,7 +139,7 @@ class Transcript:
         return self._file.id
 
     @property
-    def seen(self) -> replay.Count:
+    def seen(self) -> Count:
         """How many bytes, lines and entries there are, as far as we have seen."""
         return self._count
 
@@ -161,16 +160,14 @@ class Transcript:
         found = replay.resumed(self._file)
         return found.through if found else 0
 
-    def since(self, entry: int) -> tuple[tuple[replay.Turn, ...], int]:
+    def since(self, entry: int) -> tuple[tuple[Turn, ...], int]:
         """The entries from one on, in their order, and how many there are in all."""
         with self._mutex:
             self.follow()
-            page = replay.read(
-                self._file, start=entry, limit=max(0, self._count.entries - entry) + _RACE, known=replay.START
-            )
+            page = replay.read(self._file, start=entry, limit=max(0, self._count.entries - entry) + _RACE, known=START)
         return page.entries, page.total
 
-    def news(self) -> tuple[replay.Turn, ...]:
+    def news(self) -> tuple[Turn, ...]:
         """The entries that others added since the last time, or since this was opened. Costs nothing while nobody did."""
         with self._mutex:
             if not self._own and self._file.size() == self._count.offset and self._known == self._count.entries:
@@ -188,18 +185,18 @@ class Transcript:
             passed, self._passed = self._passed, []
             is_same = self._replaced == self._file.replaced
             if not self._closed and not (is_same and self._file.size() == self._count.offset):
-                passed += replay.scan(self._file, since=self._count if is_same else replay.START, entries=False)
+                passed += replay.scan(self._file, since=self._count if is_same else START, entries=False)
         for item in passed:
             match item if isinstance(item, replay.BadLine) else item.record:
-                case replay.TrustState(taint=(), flows=()):
+                case TrustState(taint=(), flows=()):
                     taint, flows = set(), set()
-                case replay.TrustState() as state:
+                case TrustState() as state:
                     taint, flows = taint.union(state.taint), flows.union(state.flows)
                 case replay.BadLine(torn=False) | replay.Other():
                     taint |= UNTRUSTED  # whatever it says
         return taint, flows
 
-    def in_context(self) -> tuple[replay.Boundary | None, tuple[replay.Turn, ...]]:
+    def in_context(self) -> tuple[Boundary | None, tuple[Turn, ...]]:
         """The last boundary, and the entries that it left in the context, with those since."""
         found = replay.resumed(self._file)
         boundary = found.boundary if found else None
@@ -215,7 +212,7 @@ class Transcript:
         message_id: str | None = None,
         sender_id: str | None = None,
         name: str | None = None,
-    ) -> replay.Turn:
+    ) -> Turn:
         """Records what was said, and gives it back as it was recorded. What a user says comes from the session's channel."""
         if role not in ROLES:
             raise BadArguments(f"there is no role {role!r}; there are {', '.join(ROLES)}")
@@ -224,7 +221,7 @@ class Transcript:
         if len(content) >= MAX_LINE:
             raise BadArguments(f"what was said has at most {MAX_LINE:,} bytes, and this {len(content):,} characters")
         (text, kinds), source = self._redacted(content), self.header.source_plugin if role == "user" else ""
-        turn = replay.Turn(
+        turn = Turn(
             timestamp=self._now(), role=role, content=text, sender_id=sender_id, message_id=message_id, name=name
         )
         return self._added(replace(turn, source_plugin=source, redacted=kinds))
@@ -238,13 +235,13 @@ class Transcript:
         read: Iterable[str],
         id: str | None = None,
         denied: bool = False,
-    ) -> replay.Turn:
+    ) -> Turn:
         """Records a call of a tool, secrets struck out and cut; one that was `denied` was never made."""
         turn = replay.call_kept(name, arguments, answer, read=read, redact=self._redacted)
         call = {**(turn.call or {}), "denied": True} if denied else turn.call
         return self._added(replace(turn, timestamp=self._now(), message_id=id, call=call))
 
-    def _added(self, turn: replay.Turn) -> replay.Turn:
+    def _added(self, turn: Turn) -> Turn:
         with self._mutex:
             offset = self._add(turn, sync=turn.role in _SYNCED)
             if self._context is not None:
@@ -258,28 +255,24 @@ class Transcript:
 
     def boundary(
         self, *, uuid: str, token_count: int, turn_index: int | None = None, summary: str | None = None
-    ) -> replay.Boundary:
+    ) -> Boundary:
         """Records that the context was compacted: entries before `turn_index` (or all) are out of it. In a pair, the
         context file then holds the header, this boundary and the entries from there on."""
         text = None if summary is None else self._redacted(summary)[0]
         with self._mutex:
             index = self._count.entries if turn_index is None else turn_index
-            found = replay.Boundary(
-                uuid=uuid, timestamp=self._now(), token_count=token_count, turn_index=index, summary=text
-            )
+            found = Boundary(uuid=uuid, timestamp=self._now(), token_count=token_count, turn_index=index, summary=text)
             self._add(found, sync=True)
             if self._context is not None:
                 kept = max(0, self._count.entries - index)
                 recent = replay.read(self._file, limit=kept, newest=True, known=self._count).entries if kept else ()
-                seen: list[replay.Record] = [self.header, found, *recent]
+                seen: list[Record] = [self.header, found, *recent]
                 self._beside(lambda file: file.rewrite(lambda: map(encode, seen)))
         return found
 
     def state(self, *, taint: Iterable[str], flows: Iterable[str]) -> None:
         """Records what a resume must know. Durable at once: a taint that a crash takes away is a hole."""
-        self._add(
-            replay.TrustState(timestamp=self._now(), taint=tuple(sorted(taint)), flows=tuple(sorted(flows))), sync=True
-        )
+        self._add(TrustState(timestamp=self._now(), taint=tuple(sorted(taint)), flows=tuple(sorted(flows))), sync=True)
 
     def flush(self, **fields: Any) -> None:
         """Records a flush of memory; `fields` hold no text of the conversation."""
@@ -312,7 +305,7 @@ class Transcript:
         shown, findings = self._redact(replay.clean(text))
         return shown, tuple(dict.fromkeys(finding.kind for finding in findings))
 
-    def _add(self, record: replay.Record, *, sync: bool) -> int:
+    def _add(self, record: Record, *, sync: bool) -> int:
         line = encode(record)
         with self._mutex:
             if self._closed:
@@ -321,17 +314,15 @@ class Transcript:
                 offset = self._file.append(line, sync=sync)
             except NoSuchSession:  # somebody removed it; what is said from here on still wants a place
                 self._file.close()
-                self._file, self._count, self._replaced = _opened(self._folder, self.id, self.header), replay.START, 0
+                self._file, self._count, self._replaced = _opened(self._folder, self.id, self.header), START, 0
                 offset = self._file.append(line, sync=sync)
             if self._replaced != self._file.replaced or offset < self._count.offset:
-                self._count, self._replaced = replay.START, self._file.replaced
+                self._count, self._replaced = START, self._file.replaced
             before = self._count  # what another process put before our record is counted, too
             if offset != before.offset:
                 self._passed += replay.scan(self._file, since=before, end=offset, entries=False)
                 before = replay.count(self._file, since=before, end=offset)
-            self._count = replay.Count(
-                offset + len(line), before.lines + 1, before.entries + isinstance(record, replay.Turn)
-            )
+            self._count = Count(offset + len(line), before.lines + 1, before.entries + isinstance(record, Turn))
             return offset
 
     def _beside(self, work: Callable[[OpenLog], object]) -> None:
@@ -345,7 +336,7 @@ class Transcript:
             work(self._context)
 
 
-def _opened(folder: Logs, id: str, header: replay.Header) -> OpenLog:
+def _opened(folder: Logs, id: str, header: Header) -> OpenLog:
     """A file to write to, begun where there is nothing in it."""
     file = folder.create(id)
     if not file.size():
@@ -357,7 +348,7 @@ def _opened(folder: Logs, id: str, header: replay.Header) -> OpenLog:
 
 
 Touches = Callable[[str], bool]
-Picks = Callable[[replay.Turn], bool]
+Picks = Callable[[Turn], bool]
 
 
 def touched(folder: Logs, id: str, touches: Touches, picks: Picks | None = None) -> int:
@@ -390,11 +381,11 @@ def _weigh(raw: bytes, touches: Touches, picks: Picks | None) -> bytes | None:
     """What is left of a line: itself, a part of it, or None. What a session was and what it had read always stays."""
     record = replay.parse(raw)
     match record:
-        case replay.Header() | replay.TrustState() | replay.Flush() | replay.Tombstone():
+        case Header() | TrustState() | replay.Flush() | replay.Tombstone():
             return raw
-        case replay.Turn():
+        case Turn():
             return None if (picks and picks(record)) or touches(record.text) else raw
-        case replay.Boundary():
+        case Boundary():
             return encode(replace(record, summary=None)) if touches(record.summary or "") else raw
         case replay.Close():
             return encode(replace(record, reason="")) if touches(record.reason) else raw
@@ -425,7 +416,7 @@ def without(data: bytes, touches: Touches) -> bytes | None:
     """A whole transcript without what `touches` speaks for; None where the bytes are no transcript."""
     lines = re.findall(rb"[^\n]*\n|[^\n]+\Z", data)
     header = replay.parse(lines[0].rstrip(b"\n")) if lines else ""
-    return b"".join(kept(lines, touches, now=header.timestamp, gone=[])) if isinstance(header, replay.Header) else None
+    return b"".join(kept(lines, touches, now=header.timestamp, gone=[])) if isinstance(header, Header) else None
 
 
 def _renumbered(raw: bytes, lost: int) -> bytes:
@@ -433,6 +424,6 @@ def _renumbered(raw: bytes, lost: int) -> bytes:
     record = replay.parse(raw)
     if isinstance(record, replay.Flush) and isinstance(through := record.fields.get("through"), int):
         return encode(replace(record, fields={**record.fields, "through": max(0, through - lost)}))
-    if isinstance(record, replay.Boundary):
+    if isinstance(record, Boundary):
         return encode(replace(record, turn_index=max(0, record.turn_index - lost)))
     return raw
