@@ -79,7 +79,6 @@ class _Reader:
         self._found: list[Span] = []
 
     def exact(self) -> list[Span]:
-        self._found = []
         self._take(_ISO, lambda m: self._day(m[1], int(m[2]), int(m[3])))
         self._take(_MONTH_DAY, lambda m: self._day(m[3], _MONTHS[m[1]], int(m[2])))
         self._take(_DAY_MONTH, lambda m: self._day(m[3], _MONTHS[m[2]], int(m[1])))
@@ -89,7 +88,7 @@ class _Reader:
         return self._found
 
     def relative(self) -> list[Span]:
-        self._found = []
+        """What is left to find where nothing exact was."""
         self._take(_AGO, lambda m: self._back(_number(m[1]) * _UNITS[m[2]][0], _UNITS[m[2]][1]))
         self._take(_PAST, lambda m: self._between(_number(m[1]) * _UNITS[m[2]][0], 0))
         self._take(_LAST, lambda m: self._last(m[1], m[2]))

@@ -67,11 +67,8 @@ def _combined(left: list[_Hunk], right: list[_Hunk]) -> list[_Hunk] | None:
     """The hunks of both sides in order; None when two of them differ about the same lines."""
     ordered: list[_Hunk] = []
     for hunk in sorted([*left, *right], key=lambda h: (h[0], h[1])):
-        if not ordered:
-            ordered.append(hunk)
-            continue
-        start, end, text = ordered[-1]
-        if hunk == ordered[-1]:
+        start, end, text = ordered[-1] if ordered else (-1, -1, list[str]())
+        if hunk == (start, end, text):
             continue
         touching = hunk[0] < end or (hunk[0] == start and hunk[1] == end == start)
         if touching and start == end == hunk[0] == hunk[1]:

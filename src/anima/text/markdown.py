@@ -351,13 +351,13 @@ def _close(text: str, found: list[_Heading]) -> Iterator[Section]:
     made = []
     for heading in reversed(found):
         level, start = heading.level, heading.start
-        private, shared = marks(heading.raw)
+        title, private, shared = marks(heading.raw)
         if heading.true or private:
             end = true[level if heading.true else 6]
             made.append(
                 Section(
                     level=level,
-                    title=_title(heading.raw),
+                    title=title,
                     start=start,
                     body=heading.body,
                     end=end,
@@ -375,30 +375,18 @@ def _close(text: str, found: list[_Heading]) -> Iterator[Section]:
     yield from reversed(made)
 
 
-def _comments(heading: str) -> Iterator[tuple[int, int]]:
-    """(start, end) of each closed comment on a heading."""
-    end = 0
+def marks(heading: str) -> tuple[str, bool, frozenset[Scope]]:
+    """A heading without its marks, whether it is private, and the scopes it is shared with, as the closed comments on it say.
+    Unknown scope names add nothing."""
+    title, at, end, shared = "", 0, 0, set[Scope]()
     while (start := heading.find("<!--", end)) >= 0 and (close := heading.find("-->", start)) >= 0:
         end = close + len("-->")
-        yield start, end
-
-
-def _title(heading: str) -> str:
-    title, at = "", 0
-    for start, end in _comments(heading):
+        word, *names = re.split(r"[\s,:]+", heading[start + 4 : close].strip().casefold())
+        shared.update(scope for scope in Scope if word == "share" and scope.value in names)
         if _HAS_MARK.match(heading, start):
             title, at = title + heading[at:start], end
-    return (title + heading[at:]).strip()
-
-
-def marks(heading: str) -> tuple[bool, frozenset[Scope]]:
-    """(private?, scopes it is shared with) as the comments on a heading say. Unknown scope names add nothing."""
-    shared = set[Scope]()
-    for start, end in _comments(heading):
-        word, *names = re.split(r"[\s,:]+", heading[start + 4 : end - 3].strip().casefold())
-        shared.update(scope for scope in Scope if word == "share" and scope.value in names)
     # A mark that is never closed on its line is still a wish for privacy.
-    return bool(_PRIVATE.search(heading)), frozenset(shared)
+    return (title + heading[at:]).strip(), bool(_PRIVATE.search(heading)), frozenset(shared)
 
 
 @dataclass(frozen=True, slots=True)
@@ -507,7 +495,20 @@ def defuse_tags(text: str, names: tuple[str, ...]) -> str:
 def add_to(text: str, found: Sequence[Section], section: Section, line: str) -> str:
     """The text with one line added at the end of a section's own part; `found` are all its headings. Nothing else is touched,
     and the text's own line end is used."""
-    at, added = _place(text, section.body, own_end(found, section), line.rstrip("\r\n"), newline_of(text))
+    body, end, newline, line = section.body, own_end(found, section), newline_of(text), line.rstrip("\r\n")
+    if kept := text[body:end].rstrip():
+        # After the last line with anything on it, its trailing blanks included.
+        at = text.find("\n", body + len(kept), end)
+        at = end if at < 0 else at - (text[at - 1] == "\r")
+        last = kept.rpartition("\n")[2]
+        added = (newline if BULLET.match(last) or last[0].isspace() else newline * 2) + line
+    elif not text.endswith("\n", 0, body):
+        at, added = body, newline * 2 + line
+    else:
+        blank = lines_of(text[body:end])
+        gap = newline if end < len(text) and len(blank) < 2 else ""
+        has_room = bool(blank) and blank[0].endswith("\n")
+        at, added = body + len(blank[0]) if has_room else body, ("" if has_room else newline) + line + newline + gap
     return text[:at] + added + text[at:]
 
 
@@ -529,24 +530,6 @@ def add_last(text: str, added: str) -> str:
     if not text.strip(BOM) or text.endswith("\n"):
         return text + added + newline
     return text + newline + added
-
-
-def _place(text: str, body: int, end: int, line: str, newline: str) -> tuple[int, str]:
-    """Where a line goes in what stands between a heading and the next one, and what is put in there."""
-    kept = text[body:end].rstrip()
-    if kept:
-        # After the last line with anything on it, its trailing blanks included.
-        at = text.find("\n", body + len(kept), end)
-        at = end if at < 0 else at - (text[at - 1] == "\r")
-        last = kept.rpartition("\n")[2]
-        return at, (newline if BULLET.match(last) or last[0].isspace() else newline * 2) + line
-    if not text.endswith("\n", 0, body):
-        return body, newline * 2 + line
-    blank = lines_of(text[body:end])
-    gap = newline if end < len(text) and len(blank) < 2 else ""
-    if blank and blank[0].endswith("\n"):
-        return body + len(blank[0]), line + newline + gap
-    return body, newline + line + newline + gap
 
 
 def ended(text: str) -> str:

@@ -143,6 +143,7 @@ class Read:
     words: tuple[str, ...]  # in their order, without dates
     dates: tuple[str, ...]
     led: Mapping[str, str]  # its names, each with the preposition that leads it in, in their order
+    names: frozenset[str]
     whose: frozenset[str]  # the names of whom something is
     about: frozenset[str]  # whom it speaks of without a name, as its heading tells
 
@@ -163,10 +164,6 @@ class Read:
     @cached_property
     def denied(self) -> bool:
         return sum([word in NEGATIONS for word in self.words]) % 2 == 1
-
-    @cached_property
-    def names(self) -> frozenset[str]:
-        return frozenset(self.led)
 
     @cached_property
     def roles(self) -> tuple[str, ...]:
@@ -291,8 +288,9 @@ def _parsed(line: ToldLine, text: str, stamp: str, cut: list[str], is_name: Call
     parted = WORD.findall(_CLEFT.sub(r"in \1", bare.replace("\0", "0"))) if dates or " is wh" in bare else raw
     led = _led(parted, is_name)
     whose = frozenset(name for word in parted if word.endswith("'s") and (name := fold(word).removesuffix("'s")) in led)
-    about = _about(line.under, raw, frozenset(led), is_name)
-    return Read(line, text, stamp, _words(raw, bool(dates)), tuple(sorted(dates)), led, whose, about)
+    names = frozenset(led)
+    about = _about(line.under, raw, names, is_name)
+    return Read(line, text, stamp, _words(raw, bool(dates)), tuple(sorted(dates)), led, names, whose, about)
 
 
 def _words(raw: list[str], dated: bool) -> tuple[str, ...]:
