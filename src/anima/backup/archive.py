@@ -1,9 +1,10 @@
 """One archive of a home: a tar of every file that is the home's own, with a manifest before them.
 
-Promise: the same files give the same bytes, on any day and machine; anybody can open it with tar. Reading trusts nothing: members
-stand in the manifest's order, each once, with its size and digest, under a name that stays inside a home; whatever else is there is
-refused, and so is what would unpack to far more than it can be worth. No more is held in memory than a few megabytes. tarfile extracts
-nothing: it would read a header of any size whole, and take a broken one for the end. Not here: where archives are kept (snapshot).
+Promise: the same files give the same bytes, on any day and machine; anybody can open it with tar. Reading trusts
+nothing: members stand in the manifest's order, each once, with its size and digest, under a name that stays inside a
+home; whatever else is there is refused, and so is what would unpack to far more than it can be worth. No more is held
+in memory than a few megabytes. tarfile extracts nothing: it would read a header of any size whole, and take a broken
+one for the end. Not here: where archives are kept (snapshot).
 """
 
 from __future__ import annotations

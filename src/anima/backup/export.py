@@ -1,10 +1,10 @@
 """Moving a home out: as Markdown, as lines of JSON, or as another dialect keeps it (docs/moving.md).
 
-Promise: an export holds every regular file that is not machine state, byte for byte, and appears whole or not at all. `planned`
-gives every path a place of its own in another dialect: what has a role goes to where that dialect keeps the role, and what would
-take a role it never had, or a place that is taken, goes beneath `aside/`. Where that moved something, `.anima-export.json` leads
-back. Lines of JSON that were cut, altered, put together or are not ours raise BadText, at the latest at their end.
-Not here: the way in (import_).
+Promise: an export holds every regular file that is not machine state, byte for byte, and appears whole or not at all.
+`planned` gives every path a place of its own in another dialect: what has a role goes to where that dialect keeps the
+role, and what would take a role it never had, or a place that is taken, goes beneath `aside/`. Where that moved
+something, `.anima-export.json` leads back. Lines of JSON that were cut, altered, put together or are not ours raise
+BadText, at the latest at their end. Not here: the way in (import_).
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ ASIDE = "aside"
 # Roles that change what a file means to the agent: no file may come into one by being moved.
 _STRICT = frozenset({"memory", "daily", "sessions", "agent-state", "topic", "archive"})
 _FOLDERS = ("topic", "archive")
+_HIDDEN = "it is hidden, and hidden files are not moved"
 _MACHINE = frozenset({MACHINE, GIT, MAP})
 _DIALECT_LINE = re.compile(r"^[ \t]*dialect[ \t]*=.*$", re.MULTILINE)
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
@@ -64,9 +65,6 @@ class Exported:
 
 def table_of(site: Site) -> Table:
     return Table(layout=site.layout, sessions=site.config.sessions.dir)
-
-
-# -- out of a home ------------------------------------------------------------------------------------------------------
 
 
 def export(
@@ -204,10 +202,7 @@ def walk(store: Documents, folder: str = "") -> tuple[list[Entry], list[tuple[st
     prefix = f"{folder}/" if folder else ""
     own = () if folder else _MACHINE
     hidden = sorted(name for name in store.raw_names(folder) if name.startswith(".") and name not in own)
-    left = [
-        *sorted(store.strange(folder)),
-        *((name, "it is hidden, and hidden files are not moved") for name in hidden),
-    ]
+    left = [*sorted(store.strange(folder)), *((name, _HIDDEN) for name in hidden)]
     entries, left = list[Entry](), [(prefix + name, why) for name, why in left]
     for entry in sorted(store.list(folder), key=lambda entry: entry.path):
         inside = walk(store, entry.path) if entry.is_folder else ([entry], [])

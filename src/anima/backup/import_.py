@@ -60,9 +60,6 @@ class Imported:
     dry_run: bool = False
 
 
-# -- where an import comes from -----------------------------------------------------------------------------------------
-
-
 class _Found(NamedTuple):
     """One file of a source. Its pieces can be had once."""
 
@@ -95,11 +92,7 @@ class _FolderSource:
             if said is None or said not in DIALECTS:
                 said = dialect_of(made_as(self._store), self._store.names, self._store.is_folder).dialect
             self.table, self.origin = Table(layout=layout_for(said)), None
-        self.exact = format == "markdown"
-
-    @property
-    def paths(self) -> list[str]:
-        return [entry.path for entry in self.entries]
+        self.exact, self.paths = format == "markdown", [entry.path for entry in self.entries]
 
     def agent_of(self, path: str) -> str | None:
         with self._store.opened(path) as file:
@@ -151,13 +144,10 @@ class _LinesSource:
                 raise BadText(self._name, f"there is no dialect {printable(found.dialect)!r}")
             else:
                 self.table = Table(layout=layout_for(found.dialect), sessions=found.sessions)
+        self.paths = list(self._agents)
 
     def _read(self) -> Iterator[export.FirstLine | FileLine]:
         return export.read_lines(lines_in(self._file, most=export.LINE), name=self._name)
-
-    @property
-    def paths(self) -> list[str]:
-        return list(self._agents)
 
     def agent_of(self, path: str) -> str | None:
         return self._agents.get(path)
@@ -213,9 +203,6 @@ def _places(site: Site, source: _FolderSource | _LinesSource) -> dict[str, str]:
     came = {place: path for path, place in back.items()}
     on = export.planned(list(came), source.origin, there, agent_of=lambda place: whose(came[place]))
     return {path: on[place] for path, place in back.items()}
-
-
-# -- into a home ----------------------------------------------------------------------------------------------------------
 
 
 def import_from(

@@ -1,9 +1,11 @@
-"""Putting a snapshot in a home's place; and the proof that a home which was moved to another kind of store is the same there.
+"""Putting a snapshot in a home's place; and the proof that a home which was moved to another kind of store is the same
+there.
 
-Promise: the whole archive is verified before anything is written; what is there now becomes a snapshot first; then the home is the
-old one or the new one, wherever it is killed (store.private). What was forgotten since is taken out of files and history before they
-count. Whatever no snapshot holds stays where it is; what stands in the way is named, and nothing is written. A home is moved over
-nothing, or over an earlier state of itself, and only when every file, every byte of the ledger and every version are the same.
+Promise: the whole archive is verified before anything is written; what is there now becomes a snapshot first; then the
+home is the old one or the new one, wherever it is killed (store.private). What was forgotten since is taken out of
+files and history before they count. Whatever no snapshot holds stays where it is; what stands in the way is named, and
+nothing is written. A home is moved over nothing, or over an earlier state of itself, and only when every file, every
+byte of the ledger and every version are the same.
 """
 
 from __future__ import annotations
@@ -97,8 +99,7 @@ class _Source(NamedTuple):
             yield from members
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Place:
+class _Place(NamedTuple):
     """Where it goes. `snapshots` is None where no home can be opened: a broken one is restored too."""
 
     whole: Whole
@@ -134,8 +135,7 @@ def restore(
     if not _is_there(path):
         make_home_folder(expanded(path), for_owner=True)
     with opens(path) as snapshots, nullcontext(snapshots.whole) if snapshots else FolderWhole.at(path) as whole:
-        register = snapshots.register if snapshots else register
-        place = _Place(whole=whole, snapshots=snapshots, register=register, now=now, transcript=transcript)
+        place = _Place(whole, snapshots, snapshots.register if snapshots else register, now, transcript)
         source = source if source.is_of(whole) else _guarded(source)
         _check_home(source, whole, whole.census()[0], other)  # before the lock leaves a trace
         if dry_run:

@@ -1,8 +1,9 @@
-"""Dreaming: what recalls speak for becomes memory, what is no longer so leaves it. Here: when a night, or anything else that
-happens by a cron expression, is due in the user's timezone.
+"""Dreaming: what recalls speak for becomes memory, what is no longer so leaves it. Here: when a night, or anything else
+that happens by a cron expression, is due in the user's timezone.
 
-Promise: missed runs count as one. A wall time that a clock change leaves out runs once, when the gap ends; one that comes twice
-runs the first time only. Hours given as `*` are real hours. Not here: searching, which writes the recalls down (search), the clock.
+Promise: missed runs count as one. A wall time that a clock change leaves out runs once, when the gap ends; one that
+comes twice runs the first time only. Hours given as `*` are real hours. Not here: searching, which writes the recalls
+down (search), the clock.
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
-"""What a sweep looks at, what a line is worth, and what was decided: tallies of recalls, scores, junk, and the values between
-gathering, planning and writing.
+"""What a sweep looks at, what a line is worth, and what was decided: tallies of recalls, scores, junk, and the values
+between gathering, planning and writing.
 
-Promise: pure and frozen. Tallies fold the ledger's `recall` records one by one; only searches of the owner's own main sessions
-count, and the same question on the same day counts once. `why_junk` names the sort by shape, in linear time (tables/junk.toml).
-Not here: which line a digest belongs to (sweep), how lasting a sentence is (text), what else keeps a line out (plan).
+Promise: pure and frozen. Tallies fold the ledger's `recall` records one by one; only searches of the owner's own main
+sessions count, and the same question on the same day counts once. `why_junk` names the sort by shape, in linear time
+(tables/junk.toml). Not here: which line a digest belongs to (sweep), how lasting a sentence is (text), what else keeps
+a line out (plan).
 """
 
 from __future__ import annotations

@@ -1,9 +1,10 @@
 """The pages that nights write: MEMORY.md's dreamed sections, what is past, what was moved out, the diary, and the bank.
 
-Promise: the same plan gives the same words. Of MEMORY.md only machine-written lines that are named go, and a dreamed heading
-that stands over nothing; every other byte stays. The diary quotes only lines that are trusted and that the scan sees nothing
-in. The bank is made anew from the `## Retain` sections of logs (docs/dreaming.md): of a page only the block between two
-comment marks. Not here: which lines (plan), whether a statement may be built on (sweep), reading the bank (text.pages).
+Promise: the same plan gives the same words. Of MEMORY.md only machine-written lines that are named go, and a dreamed
+heading that stands over nothing; every other byte stays. The diary quotes only lines that are trusted and that the scan
+sees nothing in. The bank is made anew from the `## Retain` sections of logs (docs/dreaming.md): of a page only the
+block between two comment marks. Not here: which lines (plan), whether a statement may be built on (sweep), reading the
+bank (text.pages).
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Sweeps: dreaming done, from the ledger and the logs to one revision.
 
-Promise: gather, plan, write by the one road as the dreamer, all in one batch, and the mark last: a crash before the mark
-repeats the sweep and changes nothing twice. One sweep at a time across processes, by a lease; the mark it began with, and
-the memory it was planned on, are compared again under the home lock. While a model is asked nothing but the lease is held.
-Every line that a sweep writes is named with every line it was made of, by digest alone.
-Not here: what is promoted (plan, consult), the words of pages (pages).
+Promise: gather, plan, write by the one road as the dreamer, all in one batch, and the mark last: a crash before the
+mark repeats the sweep and changes nothing twice. One sweep at a time across processes, by a lease; the mark it began
+with, and the memory it was planned on, are compared again under the home lock. While a model is asked nothing but the
+lease is held. Every line that a sweep writes is named with every line it was made of, by digest alone. Not here: what
+is promoted (plan, consult), the words of pages (pages).
 """
 
 from __future__ import annotations
@@ -411,11 +411,9 @@ class Dreams:
             "reworded": [key.line(line) for line in (*anew, *(one.line for one in made.reworded))],
             "let_go": [key.of(key_of(held.fact)) for held in (*(r.held for r in made.retirements), *made.moves)],
             "figures": figures,
-            "kept": len(made.promotions),
-            "retired": len(made.retirements),
-            "moved": len(made.moves),
-            "considered": len(made.considered),
         }
+        fields |= {"kept": len(made.promotions), "retired": len(made.retirements), "moved": len(made.moves)}
+        fields |= {"considered": len(made.considered)}
         return {name: value for name, value in fields.items() if value not in ([], {})}
 
     def _after(self, fields: Fields, receipts: tuple[Receipt, ...], wishes: list[Retirement]) -> tuple[str, ...]:

@@ -307,9 +307,6 @@ def _asked_by(wish: Mapping[str, str]) -> Asked:
     return Asked(texts=checked_texts(wish["text"]), layer=layer)
 
 
-# -- what is asked -------------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
     """What the owner asked for, checked. `layer` limits an agent's wish to what is that person's own."""
@@ -407,9 +404,6 @@ def _moment(site: Site, raw: date | datetime | str | None, edge: time) -> dateti
             raise BadArguments(f"{raw!r} is no time; write 2026-05-08 or 2026-05-08T14:30") from None
     found = raw if isinstance(raw, datetime) else datetime.combine(raw, edge)
     return found if found.tzinfo else found.replace(tzinfo=site.now().tzinfo)
-
-
-# -- where lines came from --------------------------------------------------------------------------------------------------
 
 
 class Choice:

@@ -17,7 +17,7 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, cast
+from typing import Any, Protocol, cast
 
 from anima.config import FILE, Config
 from anima.errors import BadConfig, BadText, HomeError, NewerFormat, NoSuchDocument, Refused, printable
@@ -50,9 +50,6 @@ from anima.store.place import FolderStore, open_home_folder
 from anima.store.private import path_of_state
 from anima.text import read_table
 from anima.text.markdown import front_matter, sections
-
-if TYPE_CHECKING:
-    from anima.store.rows.store import RowStore
 
 REPAIR = "anima doctor --repair"
 _SHARE = re.compile(r"<!--\s*share\b", re.IGNORECASE)
@@ -315,10 +312,10 @@ def _parts(site: Site, rooms: CheckedRooms, *, whole: bool) -> list[tuple[str, C
     store = site.store
     below = [("the layer below", _Below(store))] if isinstance(store, OverlayStore) else []
     if is_address(store.name):
-        from anima.store.rows.store import CheckedRows
+        from anima.store.rows.store import CheckedRows, RowStore
 
         return [
-            ("the database", CheckedRows(cast("RowStore", upper_of(store)))),
+            ("the database", CheckedRows(cast(RowStore, upper_of(store)))),
             ("small files", _SmallFiles(site)),
             ("transcripts", rooms.parts(site)[-1]),
             *below,
@@ -331,14 +328,12 @@ def _parts(site: Site, rooms: CheckedRooms, *, whole: bool) -> list[tuple[str, C
     ]
     if not whole:
         return files
+    index = CheckedIndex("index.sqlite", "The index", why=sqlite_tables(store).check, remove=store.state.remove)
     return [
         *files,
         ("interrupted changes", CheckedBatches(_of_folder(store))),
         ("history", CheckedHistory(_of_folder(store))),
-        (
-            "the index",
-            CheckedIndex("index.sqlite", "The index", why=sqlite_tables(store).check, remove=store.state.remove),
-        ),
+        ("the index", index),
         *(("transcripts", part) for part in rooms.parts(site)),
         *below,
     ]
@@ -393,9 +388,6 @@ def completed(found: Iterable[Remark]) -> list[Remark]:
 
 def _mendable(found: Remark) -> bool:
     return bool(found.name and damages()[found.name].repair)
-
-
-# -- documents ----------------------------------------------------------------------------------------------------------------
 
 
 class CheckedDocuments:

@@ -1,9 +1,10 @@
 """Upkeep: what of a home's memory is old, said twice or contradicted, the home in figures, and its health.
 
-Promise: looking changes nothing and asks no server. A suggestion is bound to the documents as they were looked at, and several
-are carried out as one change that one undo takes back. A line goes only when another says it, logs are moved and never deleted,
-and between two lines that contradict each other only the owner chooses. Each person's layer is looked at by itself. For figures
-nothing is kept; days are the user's. Not here: which lines say the same (hygiene), how long a folder keeps things (`Retention`).
+Promise: looking changes nothing and asks no server. A suggestion is bound to the documents as they were looked at, and
+several are carried out as one change that one undo takes back. A line goes only when another says it, logs are moved
+and never deleted, and between two lines that contradict each other only the owner chooses. Each person's layer is
+looked at by itself. For figures nothing is kept; days are the user's. Not here: which lines say the same (hygiene), how
+long a folder keeps things (`Retention`).
 """
 
 from __future__ import annotations
@@ -152,17 +153,6 @@ def changes_of(suggestions: Sequence[Suggestion]) -> tuple[Change, ...]:
     return tuple(found)
 
 
-def holds(suggestions: Sequence[Suggestion], changes: Sequence[Change]) -> list[Change]:
-    """Changes that change nothing: the documents of the lines that stay must be as they were when the others go."""
-    touched = {change.path.key for change in changes}
-    pages = {page.path.key: page for one in suggestions for page in one.pages}
-    return [
-        owners(page.path, Kind.WRITE, page.text, base=page.digest, reason=_REASON)
-        for key, page in pages.items()
-        if key not in touched
-    ]
-
-
 class Upkeep:
     """What an owner does now and then in one home. `past` and `search` are made when they are first needed; of rooms that
     it does not know upkeep asks for `talks`, `nights` and, of the doctor, `health`."""
@@ -224,9 +214,14 @@ class Upkeep:
                 raise BadArguments("this is a choice: say which line stays, with suggestion.keeping(line)")
         for tries in count(1):
             changes = changes_of(asked)
+            touched = {change.path.key for change in changes}
+            pages = {
+                page.path.key: page for one in asked for page in one.pages if page.path.key not in touched
+            }.values()
+            # Changes that change nothing: the documents of the lines that stay must be as they were when the others go.
+            held = [owners(page.path, Kind.WRITE, page.text, base=page.digest, reason=_REASON) for page in pages]
             try:
-                batch = [*changes, *holds(asked, changes)]
-                return self._past().writer.submit(batch, what="tidy")[: len(changes)] if changes else ()
+                return self._past().writer.submit([*changes, *held], what="tidy")[: len(changes)] if changes else ()
             except StaleWrite:
                 if tries == _TRIES:
                     raise
@@ -402,9 +397,6 @@ def _places(site: Site) -> Callable[[Stale], str]:
         raise BadArguments(f"{log.path}: the archive holds a thousand logs of that name")
 
     return place
-
-
-# -- what to do ----------------------------------------------------------------------------------------------------------
 
 
 def suggest_consolidation(
