@@ -99,7 +99,9 @@ def export(
         exact = format == "markdown"
         with exported_folder(target) as folder:
             leaving.to_folder(folder, site.layout.dialect if exact else format, exact=exact)
-    return leaving.told(str(target) if isinstance(target, Path) else "-", format)
+    moved = tuple(sorted((there, here) for there, here in leaving.moved.items() if there != here))
+    name, left = str(target) if isinstance(target, Path) else "-", tuple(leaving.left_out)
+    return Exported(target=name, format=format, moved=moved, left_out=left, **leaving.counts)
 
 
 class _Leaving:
@@ -110,20 +112,14 @@ class _Leaving:
         self._documents, self._dialect = site.store.documents, site.layout.dialect
         self.entries: list[Entry] = []
         self.moved: dict[str, str] = {}
-        self._counts = {"documents": 0, "sessions": 0, "files": 0, "bytes": 0}
+        self.counts = {"documents": 0, "sessions": 0, "files": 0, "bytes": 0}
         every, self.left_out = walk(self._documents)
         for found in every:
             is_said = site.layout.row_of(DocPath.parse(found.path)).kind == "session"
             folder, _, name = found.path.rpartition("/")
-            is_list = name == "sessions.json" and talk_at(
-                f"{folder}/x.jsonl", self.table
-            )  # of sessions, which is derived
+            is_list = name == "sessions.json" and talk_at(f"{folder}/x.jsonl", self.table)  # which is derived
             if not is_list and (sessions or not is_said):
                 self.entries.append(found)
-
-    def told(self, target: str, format: str) -> Exported:
-        moved = tuple(sorted((there, here) for there, here in self.moved.items() if there != here))
-        return Exported(target=target, format=format, moved=moved, left_out=tuple(self.left_out), **self._counts)
 
     def to_lines(self, out: IO[bytes]) -> None:
         """To a stream; of one that is cut, the line that ends it is missing."""
@@ -158,8 +154,8 @@ class _Leaving:
                 with self._documents.opened(entry.path) as file:
                     is_document = entry.path.casefold().endswith(".md")
                     kind = "sessions" if talk_at(entry.path, self.table) else "documents" if is_document else "files"
-                    self._counts[kind] += 1
-                    self._counts["bytes"] += file.size
+                    self.counts[kind] += 1
+                    self.counts["bytes"] += file.size
                     yield entry.path, file
             except BadText as error:
                 self.left_out.append((entry.path, error.why))

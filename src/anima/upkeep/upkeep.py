@@ -108,7 +108,7 @@ class Suggestion:
 
         def placed(line: ToldLine) -> ToldLine:
             """The line where it stands now: of several that are alike, the one in the same order."""
-            pages = (lines_of(pages[line.path].text) for pages in (before, now))
+            pages = (lines_of(found[line.path].text) for found in (before, now))
             old, new = ([n for n, text in enumerate(page, start=1) if text.strip() == line.text] for page in pages)
             if len(old) != len(new) or line.number not in old:
                 raise StaleWrite(line.path, theirs=now[line.path].text, ours=None)
