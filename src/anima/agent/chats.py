@@ -291,7 +291,6 @@ class Chats:
         return any(chat.is_running or chat.feed.waiting for chat in tuple(self._open.values()))
 
     async def begin(self) -> Chat:
-        """A new conversation of the owner's own."""
         return await self._held("", partial(self._home.session, scope=Scope.MAIN, channel=CHANNEL))
 
     async def get(self, id: str) -> Chat:
@@ -353,7 +352,6 @@ class Chats:
             await chat.stop()
 
     async def end(self, id: str) -> None:
-        """Ends a conversation, for one that begins anew."""
         if (chat := self._open.pop(id, None)) is not None:
             await chat.close(end=True)
 

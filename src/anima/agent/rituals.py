@@ -44,15 +44,6 @@ class RitualRun:
     tokens: int = 0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Estimate:
-    """About what a day costs, in tokens, should nothing be said: runs, and the prompts they send."""
-
-    runs: int
-    tokens: int
-    most: int  # whatever happens
-
-
 class Rituals:
     """The rituals of one home. Cheap to make; processes agree by the home's state. `made` gives a model by its name; `left`
     is how many tokens there are beside what the configuration says."""
@@ -97,12 +88,13 @@ class Rituals:
         except HomeError:
             return ""
 
-    def estimate(self) -> Estimate:
+    def estimate(self) -> dict[str, int]:
+        """About what a day costs, should nothing be said: `runs`, the `tokens` of their prompts, and the `most`, whatever happens."""
         now, zone = self.now(), self.zone()
         runs = [(each, schedule.runs_a_day(each, now, zone)) for each in self.pages()[0]]
         prompts = {scope: tokens_of(self.home.prompt(scope=scope).text) for scope in (Scope.HEARTBEAT, Scope.CRON)}
         tokens = sum(count * prompts[_scope(each)] for each, count in runs)
-        return Estimate(runs=sum(count for _, count in runs), tokens=tokens, most=self._asked.day_tokens)
+        return {"runs": sum(count for _, count in runs), "tokens": tokens, "most": self._asked.day_tokens}
 
     def switch(self, on: bool) -> Schedule:
         """On, which forgets why it was stopped; or off, which it stays until it is switched on."""
@@ -171,7 +163,6 @@ class Rituals:
         return schedule.digests(entry.path for entry in self.home.list_all(ritual.watch))
 
     def _waits(self, ritual: Ritual) -> bool:
-        """Whether a heartbeat waits, because the owner talks just now."""
         if ritual.kind != "heartbeat":
             return False
         latest = (self.now() - TALKING).timestamp()
@@ -239,7 +230,6 @@ def _scope(ritual: Ritual) -> Scope:
 
 
 def _notices(told: list[str]) -> ai.FunctionToolset[Any]:
-    """The one tool that a ritual has beside those of its session."""
 
     def notify(text: str) -> ai.ToolReturn:
         """Tell your owner something, in at most three sentences. Only they will read it."""

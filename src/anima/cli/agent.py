@@ -83,7 +83,8 @@ def schedule(home: Home, verb: str | None, name: str | None, yes: bool) -> Reply
         need_trust(home, may_ask=True)
         cost = rituals.estimate()
         whisper(
-            f"About {counted(cost.runs, 'run')} and {cost.tokens:,} tokens a day for prompts alone; never more than {cost.most:,}."
+            f"About {counted(cost['runs'], 'run')} and {cost['tokens']:,} tokens a day for prompts alone; "
+            f"never more than {cost['most']:,}."
         )
         if not yes and sys.stdin.isatty():
             click.confirm("Switch it on?", abort=True, err=True)
@@ -103,7 +104,7 @@ def _schedule_shown(rituals: Rituals) -> tuple[dict[str, object], list[str]]:
     cost = rituals.estimate()
     spent = state.spent if state.day == now.date().isoformat() else 0
     how = "stopped" if state.on and state.stopped else "on" if state.on else "off"
-    lines = [f"The schedule is {how}; {spent:,} of {cost.most:,} tokens are spent today."]
+    lines = [f"The schedule is {how}; {spent:,} of {cost['most']:,} tokens are spent today."]
     if how == "stopped":
         lines.append(f"It was stopped: {flat(state.stopped)}. To go on: anima schedule on")
     rows = []
@@ -121,7 +122,7 @@ def _schedule_shown(rituals: Rituals) -> tuple[dict[str, object], list[str]]:
     if not pages:
         lines.append("No page asks for anything: HEARTBEAT.md is empty, and routines/ has no page.")
     lines += [f"cannot run: {flat(each)}" for each in wrong]
-    value: dict[str, object] = {"on": state.on, "stopped": state.stopped, "spent": spent, "most": cost.most}
+    value: dict[str, object] = {"on": state.on, "stopped": state.stopped, "spent": spent, "most": cost["most"]}
     return value | {"estimate": cost, "rituals": rows, "wrong": wrong}, lines
 
 

@@ -139,7 +139,6 @@ def _read_on(spool: Spool, id: str, state: dict[str, Any], session: Session, kno
 
 
 def _do(report: Mapping[str, Any], host: str, session: Session) -> None:
-    """What one report asks for, once everything that was said is in."""
     match report.get("event"):
         case "tool" if not is_own(tool := str(report.get("tool", ""))):
             session.taint(Origin.WEB if tool.casefold() in _WEB else Origin.TOOL)

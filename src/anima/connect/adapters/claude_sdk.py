@@ -155,7 +155,6 @@ class LodgedClaude(SessionStore):
             return None
 
     def _keys(self) -> list[dict[str, Any]]:
-        """What there is, by the first line of each log."""
         ids = self._logs.versions() if self._logs is not None else ()
         firsts = [parsed((self._raw(id) or [""])[0]) for id in ids]
         keys = [key for key in firsts if isinstance(key, dict) and "session_id" in key]

@@ -58,7 +58,6 @@ class LodgedSession(RunHooks[Any]):
         return found[1:] if found and found[0].get("type") == "function_call_output" else found
 
     def _shown(self) -> dict[int, list[dict[str, Any]]]:
-        """The items of each entry that was not taken back."""
         shown: dict[int, list[dict[str, Any]]] = {}
         for who, id, turn in self._lodger.past():
             if turn.number in self._popped:

@@ -196,7 +196,6 @@ class Telegram:
         return "\n".join(f"> {line}" for line in f"{name}: {said[:QUOTED]}".splitlines()), ""
 
     def _is_carried(self, message: Mapping[str, Any]) -> bool:
-        """Whether whoever sent a message did not write it."""
         is_bots = (whose := message.get("from") or {}).get("is_bot") and whose.get("id") != self._id
         is_anonymous = is_bots and message.get("sender_chat")  # a person whom Telegram does not name
         is_forwarded = message.get("forward_origin") or message.get("forward_date")
