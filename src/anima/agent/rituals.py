@@ -12,6 +12,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from hashlib import blake2b
 from typing import Any, Literal
 
 import pydantic_ai as ai
@@ -160,7 +161,8 @@ class Rituals:
         """What stands where a routine watches, as digests of names; None for one that does not."""
         if not ritual.watch or self._store.documents.kind_of(ritual.watch) != "folder":
             return () if ritual.watch else None
-        return schedule.digests(entry.path for entry in self.home.list_all(ritual.watch))
+        names = [entry.path for entry in self.home.list_all(ritual.watch)][: schedule.MOST_SEEN]
+        return tuple(blake2b(name.encode(), digest_size=8).hexdigest() for name in names)  # a state holds no text
 
     def _waits(self, ritual: Ritual) -> bool:
         if ritual.kind != "heartbeat":

@@ -14,7 +14,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import lru_cache
-from hashlib import blake2b
 from typing import Any, Literal
 
 from anima.agent import framed
@@ -262,11 +261,6 @@ def runs_a_day(ritual: Ritual, now: datetime, zone: str) -> int:
     while ritual.at and count < 1_440 and (at := following(ritual.at, zone, at)) < now + timedelta(days=1):
         count += 1
     return max(1, count)
-
-
-def digests(names: Iterable[str]) -> tuple[str, ...]:
-    """Names as a state keeps them, which is to hold no text."""
-    return tuple(blake2b(name.encode(), digest_size=8).hexdigest() for name in list(names)[:MOST_SEEN])
 
 
 def news_for(session: Session) -> str:

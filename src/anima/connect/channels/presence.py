@@ -90,18 +90,11 @@ def attend(home: Home, chats: Chats, kind: str, stop: threading.Event) -> None:
 
 YES, NO = "k", "d"
 _SAY = read_table("connect", "channel")
-
-
-class Card(NamedTuple):
-    """A message for somebody to decide. `mark` tells it from every other."""
-
-    mark: str
-    text: str
-    buttons: tuple[Button, ...]
+Card = tuple[str, str, tuple[Button, ...]]  # its mark, its text, and what may be pressed
 
 
 def card_of(home: Home, waiting: Proposal | ForReview, fits: Callable[[str], bool]) -> Card:
-    """What waits, as it is shown: without buttons where that is decided elsewhere."""
+    """What waits, as it is shown: without buttons where that is decided elsewhere. A card's mark tells it from every other."""
     if isinstance(waiting, Proposal):
         id, mark, is_call = waiting.id, waiting.content, waiting.call is not None
         asks = "calls a tool" if is_call else f"changes {waiting.path.text}"
@@ -119,9 +112,9 @@ def card_of(home: Home, waiting: Proposal | ForReview, fits: Callable[[str], boo
     if not fits(text):
         text, alone = f"{text.partition(chr(10))[0]}\n\nIt is too long to be shown here.", alone or "long"
     if alone:
-        return Card(mark, f"{text}\n\n{_SAY['why'].get(alone, '')} {_SAY['elsewhere']}", ())
+        return mark, f"{text}\n\n{_SAY['why'].get(alone, '')} {_SAY['elsewhere']}", ()
     yes = Button("Yes, call it" if is_call else "Keep", f"{YES} {id} {mark[:16]}")
-    return Card(mark, text, (yes, Button("No" if is_call else "Drop", f"{NO} {id} {mark[:16]}")))
+    return mark, text, (yes, Button("No" if is_call else "Drop", f"{NO} {id} {mark[:16]}"))
 
 
 def decided(home: Home, data: str, fits: Callable[[str], bool]) -> tuple[str, str]:
@@ -132,7 +125,7 @@ def decided(home: Home, data: str, fits: Callable[[str], bool]) -> tuple[str, st
     noted = next((each for each in home.inbox.noted() if each.entry.id == id), None)
     if (waits := asked or noted) is None:
         raise NoSuchProposal("this was decided already, or waits no longer")
-    if data not in (button.data for button in card_of(home, waits, fits).buttons):
+    if data not in (button.data for button in card_of(home, waits, fits)[2]):
         raise Refused(f"{id} is not what it was, or is not decided here. {_SAY['elsewhere']}", rule="card")
     receipts: Sequence[Receipt] = ()
     if asked is None:
@@ -420,10 +413,10 @@ class Presence:
         def drawn() -> list[Card]:
             return [card_of(self.home, each, self.channel.fits) for each in waits]
 
-        cards = [card for card in await asyncio.to_thread(drawn) if again or card.mark not in known.cards][:SHOWN]
-        for card in cards:
-            await self._reached(partial(self.channel.send, known.venue, card.text, buttons=card.buttons))
-            known.cards = [*known.cards, card.mark][-MOST_CARDS:]
+        cards = [card for card in await asyncio.to_thread(drawn) if again or card[0] not in known.cards][:SHOWN]
+        for mark, text, buttons in cards:
+            await self._reached(partial(self.channel.send, known.venue, text, buttons=buttons))
+            known.cards = [*known.cards, mark][-MOST_CARDS:]
         return len(cards)
 
     async def _pressed(self, heard: Heard) -> None:
