@@ -50,8 +50,7 @@ class ModelDown(HomeError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answered:
-    """What came of a turn. `early`: the answer ends before its end. `waiting`: the turn ends here until the owner decided
-    these calls, by the names of their cards in the inbox; then `go_on`."""
+    """What came of a turn. `early`: it ends before its end. `waiting`: it ends until the owner decided these cards; then `go_on`."""
 
     text: str
     calls: tuple[Mapping[str, Any], ...] = ()

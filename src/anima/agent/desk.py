@@ -87,9 +87,8 @@ class _Work:
 
 @dataclass(eq=False, kw_only=True)
 class Delegates:
-    """Whom one conversation set to work: `line` is who called whom, from the first; `only` names the tools that there are, and
-    no sub-agent has others; `begun` begins a conversation in a session, `made` gives a model by its name, `opened` the
-    home of another agent of the same owner's, and `notice` tells the person who looks on. Close it."""
+    """Whom one conversation set to work. `line`: who called whom; `only`: the tools there are, and no sub-agent has others; `begun`
+    begins a conversation, `made` gives a model, `opened` the home of the owner's other agent; `notice` tells a person. Close it."""
 
     session: Session
     line: tuple[str, ...]
@@ -399,9 +398,8 @@ Kind = Literal["delta", "thinking", "tool", "tool_result", "approval", "said", "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Happening:
-    """Something that happens while a turn goes on, for a face to show: `tool` has the call's name and arguments,
-    `tool_result` its answer; `approval` is a call that waits for the owner, `text` the name of its card in the inbox;
-    `said` is what the person said meanwhile, now that the model hears it."""
+    """Something that happens while a turn goes on, for a face to show: `tool` has a call's name and arguments, `tool_result` its
+    answer; `approval` waits for the owner, by its card's name (`text`); `said` is what the person said meanwhile, heard now."""
 
     kind: Kind
     text: str = ""

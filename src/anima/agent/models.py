@@ -89,9 +89,8 @@ class Models:
         return "none needed" if is_local(url) else "none yet"
 
     def use(self, name: str, *, url: str = "", key: str = "", ask: Callable[[], str] | None = None) -> ModelChoice:
-        """Uses a model from now on, and its service's key: the one given, else one kept for this address, else, for the
-        service's own address, the one in the environment, else what `ask` gives, before anything is kept. Raises
-        BadArguments, and Refused where a key would travel in the clear."""
+        """Uses a model from now on, with the key given, else one kept for this address, else, at the service's own address, the
+        environment's, else what `ask` gives, before anything is kept. Raises BadArguments; Refused for a key in the clear."""
         kept = self._kept()
         if name != PRACTICE:
             own, variable = _service(name)

@@ -46,8 +46,7 @@ class RitualRun:
 
 
 class Rituals:
-    """The rituals of one home. Cheap to make; processes agree by the home's state. `made` gives a model by its name; `left`
-    is how many tokens there are beside what the configuration says."""
+    """The rituals of one home; processes agree by its state. `made` gives a model by its name; `left`: tokens beside the configured."""
 
     def __init__(self, home: Home, *, made: Callable[[str], ChatModel] | None = None, left: int | None = None) -> None:
         self.home, self._asked, self._store, self._left = home, home.config.rituals, home.site.store, left

@@ -229,8 +229,7 @@ def _digest(raw: bytes) -> str:
 
 
 def make(steps: Sequence[Step], *, top: Sequence[Path] = ()) -> None:
-    """Makes a change; folders that are left empty go, up to the `top` ones and with them. Raises Refused when a file
-    changed since it was planned, or cannot be written."""
+    """Makes a change; folders left empty go, with the `top` ones. Raises Refused when a file changed since, or cannot be written."""
     for step in steps:
         if read(step.path) != step.before:
             raise Refused(f"{step.path} changed meanwhile; it was left as it is", rule="stale", hint="try again")

@@ -13,7 +13,7 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import yaml
 
@@ -35,12 +35,8 @@ _ASKED = re.compile(r"(?i)(?:^|(?<=&))[^=&#]*(?:key|token|secret|password|sig)=[
 _EXPORT = re.compile(r"^(?:export\s+)?([A-Z][A-Z0-9_]*)=(.*)$", re.M)
 
 
-class Value(NamedTuple):
-    """One value of a file: its path as the table names it, the most particular first; its places in lists; itself."""
-
-    names: tuple[str, ...]
-    places: tuple[int, ...]
-    value: Any
+# One value of a file: its path as the table names it, the most particular first; its places in lists; itself.
+Value = tuple[tuple[str, ...], tuple[int, ...], Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,8 +74,8 @@ def settings_of(file: str, text: str, *, home: str) -> Settings:
     taken, left, last = dict[str, Any](), list[tuple[str, str]](), dict[str, Any]()
     for each in _values(tree):
         where, why = _goes(each, kinds[kind])
-        if where is None or _SECRET.search(each.names[0]):
-            left.append((each.names[0], why or _NOTHING))
+        if where is None or _SECRET.search(each[0][0]):
+            left.append((each[0][0], why or _NOTHING))
         elif isinstance(where, str):
             _take(taken, left, each, where, (folder, home))
         else:
@@ -116,22 +112,22 @@ def _values(tree: object, names: tuple[str, ...] = ("",), places: tuple[int, ...
             own = tuple(f"{name}[{id}]" for name in names) if isinstance(id, str) else ()
             yield from _values(each, (*own, *(f"{name}[]" for name in names)), (*places, place))
     else:
-        yield Value(names, places, tree)
+        yield names, places, tree
 
 
 def _goes(each: Value, kind: Mapping[str, Any]) -> tuple[str | dict[str, Any] | None, str]:
     """Where a value goes: a key, several with their values, or None and why."""
     keys, left = kind["keys"], kind["left"]
-    found = next((keys[name] for name in each.names if name in keys), None)
+    names, _, value = each
+    found = next((keys[name] for name in names if name in keys), None)
     if isinstance(found, dict):
-        value = str(each.value).lower() if isinstance(each.value, bool) else str(each.value)
-        found = found.get(value)
+        found = found.get(str(value).lower() if isinstance(value, bool) else str(value))
         if found is not None:
             pairs = (pair.partition("=") for pair in filter(None, found.split("; ")))
             return {key: 0.0 if text == "0" else text for key, _, text in pairs}, ""
     if found is not None:
         return found, ""
-    wider, parts = list(each.names), [name.split(".") for name in each.names]  # and of everything it stands beneath
+    wider, parts = list(names), [name.split(".") for name in names]  # and of everything it stands beneath
     for depth in range(max(map(len, parts)) - 1, 0, -1):
         wider += [f"{'.'.join(part[:depth])}.*" for part in parts if depth < len(part)]
     return None, next((left[name] for name in wider if name in left), _NOTHING)
@@ -145,7 +141,7 @@ def _without_keys(value: str) -> str:
 
 
 def _take(taken: dict[str, Any], left: list[tuple[str, str]], each: Value, where: str, at: tuple[str, str]) -> None:
-    path, value = each.names[0], each.value
+    (path, *_), places, value = each
     if where == "agent[].home" and isinstance(value, str):
         value = os.path.realpath(os.path.join(at[0], os.path.expanduser(value)))
         if value == os.path.realpath(at[1]):
@@ -165,7 +161,7 @@ def _take(taken: dict[str, Any], left: list[tuple[str, str]], each: Value, where
             return
         value = [*taken.pop(where, ()), *files] if where in _LISTS else files[0]
     if "[]" in where:
-        where = where.replace("[]", f"[{each.places[0]}]", 1)
+        where = where.replace("[]", f"[{places[0]}]", 1)
     if where in taken and taken[where] != value:
         left.append((path, f"{where} is {drawn(taken[where])} by a value before it; a home has one"))
     else:

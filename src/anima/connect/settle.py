@@ -324,8 +324,7 @@ _WORDS = read_table("connect", "waking")
 
 
 def waking(home: str, config: str, report: Report, *, again: bool, room: int) -> str:
-    """The text, in at most `room` bytes as JSON writes it; "" where there is no home that may be told. `again`: what was
-    said before the cut is written down first, so that it is among what is told."""
+    """The text, in at most `room` bytes as JSON; "" where no home may be told. `again`: what was said before the cut is in it."""
     env, host, helper = {**os.environ, "ANIMA_CONFIG": config}, report.host, report.event == "helper"
     with Home.open(home, env=env, finish=again) as opened:
         if not opened.is_vouched_for:
