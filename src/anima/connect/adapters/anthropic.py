@@ -110,10 +110,8 @@ class LodgedMemory(BetaBuiltinFunctionTool):
         if count > 1:
             at = [n for n in range(len(text)) if text.startswith(old, n)]
             lines = ", ".join(dict.fromkeys(str(text.count("\n", 0, n) + 1) for n in at))
-            raise ToolError(
-                f"No replacement was performed. Multiple occurrences of old_str `{old}` in lines: {lines}. "
-                "Please ensure it is unique"
-            )
+            said = f"No replacement was performed. Multiple occurrences of old_str `{old}` in lines: {lines}."
+            raise ToolError(f"{said} Please ensure it is unique")
         self._write(path, old_string=old, new_string=new)
         first = text.count("\n", 0, text.index(old)) + 1
         low, high = max(1, first - 2), first + new.count("\n") + 2
@@ -124,10 +122,8 @@ class LodgedMemory(BetaBuiltinFunctionTool):
         text = self._text(path, f"Error: The path {command['path']} does not exist")
         lines, added = lines_of(text), added if added.endswith("\n") else f"{added}\n"
         if type(at) is not int or not 0 <= at <= len(lines):
-            raise ToolError(
-                f"Error: Invalid `insert_line` parameter: {at}. "
-                f"It should be within the range of lines of the file: [0, {len(lines)}]"
-            )
+            where = f"It should be within the range of lines of the file: [0, {len(lines)}]"
+            raise ToolError(f"Error: Invalid `insert_line` parameter: {at}. {where}")
         if at == len(lines):  # what only adds is noted where it may not be written
             self._write(path, content=added, append=True)
         else:
