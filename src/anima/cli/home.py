@@ -12,21 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from anima.cli import command as commands
 from anima.cli import show
-from anima.cli.command import (
-    Reply,
-    ask_trust,
-    command,
-    home_path,
-    is_owner,
-    listed_as,
-    need_trust,
-    open_home,
-    parsed,
-    program_name,
-    table_of,
-    unless_dry,
-)
+from anima.cli.command import Reply, command, home_path, open_home, parsed
 from anima.cli.show import bar, counted, flat, inert, picked, plain, say, whisper
 from anima.errors import BadArguments, NoSuchHome, Refused
 from anima.model import DocPath, Runtime, Scope, is_address
@@ -40,7 +28,7 @@ def status(home: str | None) -> Reply:
     try:
         place = home_path(home)
     except NoSuchHome:
-        return Reply({"home": None, "next": "anima init ~/aria --name Aria"}, table_of("home")["begin"])
+        return Reply({"home": None, "next": "anima init ~/aria --name Aria"}, commands.table_of("home")["begin"])
     with open_home(place) as opened:
         who, asked, noted = opened.identity.resolved(), len(opened.inbox.ids()), len(opened.inbox.noted())
         is_new, curated = opened.exists("BOOTSTRAP.md"), opened.layout.curated
@@ -58,7 +46,7 @@ def status(home: str | None) -> Reply:
     else:
         do, why = 'anima search "…"', f"find what {name} knows; anima help lists the rest"
     value = {"home": opened.name, "name": who.name.value, "asked": asked, "noted": noted, "next": do}
-    do = flat(program_name()) + do.removeprefix("anima")
+    do = flat(commands.program_name()) + do.removeprefix("anima")
     return Reply(value, [f"{name}{sign} lives in {flat(opened.name)}", told, f"Next: {do}    {why}"])
 
 
@@ -81,7 +69,7 @@ def init(path: str | None, dialect: str | None, yes: bool, home: str | None, as_
     new = [file for file in files if file not in before]
     sign = f" {flat(who.emoji.value)}" if who.emoji else ""
     place, in_database = (root, True) if is_address(place) else (place, False)  # an address may hold a password
-    first = not in_database and not folders.is_any_in_use() and is_owner(as_owner)
+    first = not in_database and not folders.is_any_in_use() and commands.is_owner(as_owner)
     if first:
         folders.use(os.path.expanduser(place))
     lines = (
@@ -218,10 +206,10 @@ def config(home: str | None, set_: Sequence[str]) -> Reply:
     return Reply({"trusted": settings.trusted, "settings": listed, "ignored": settings.ignored}, shown)
 
 
-@command(name="trust-home", owners=unless_dry)
+@command(name="trust-home", owners=commands.unless_dry)
 def trust_home(home: Home, yes: bool, json: bool) -> Reply:
     if not yes:
-        ask_trust(home, can_ask=not json)
+        commands.ask_trust(home, can_ask=not json)
     home.trust()
     value = {"home": home.name, "trusted": True, "now_used": [key for key, _ in home.config.ignored]}
     return Reply(value, "Trusted. It holds until the folder is replaced by another.")
@@ -240,13 +228,13 @@ def prompt(
     if part not in PARTS:
         raise BadArguments(f"--part is {', '.join(PARTS)}, not {part!r}")
     if not sys.stdout.isatty():
-        need_trust(home)
+        commands.need_trust(home)
     if session is None:
         made = home.prompt(**who, runtime=Runtime(model=model, channel=channel))
     else:  # what a model is told when a conversation goes on: what `chat` and `say` send, byte for byte
         from anima.agent.models import Models
 
-        named = listed_as(home.sessions.list(), session).id
+        named = commands.listed_as(home.sessions.list(), session).id
         resumed = home.resume(named, model=model or Models.of(home).choice().name)
         resumed.leave()
         made = resumed.prompt

@@ -17,18 +17,9 @@ from urllib.parse import urlsplit
 
 import click
 
+from anima.cli import command as commands
 from anima.cli import show
-from anima.cli.command import (
-    Reply,
-    command,
-    home_path,
-    is_owner,
-    need_serving,
-    need_trust,
-    open_home,
-    program_name,
-    table_of,
-)
+from anima.cli.command import Reply, command, is_owner, need_serving, program_name
 from anima.cli.show import console, counted, flat, need_person, plain, say, say_json, table, whisper
 from anima.errors import BadArguments, HomeError, NotFound
 from anima.model import Access, Scope
@@ -57,7 +48,7 @@ def up(
     as_owner: bool,
 ) -> Reply | None:
     need_serving()
-    place = home_path(path or home, may_be_missing=True)
+    place = commands.home_path(path or home, may_be_missing=True)
     if service:
         if isinstance(place, str):
             raise BadArguments(
@@ -71,8 +62,8 @@ def up(
         is_vacant = isinstance(place, Path) and not any(place.iterdir())  # any other is opened as it is
     except OSError as error:
         is_vacant = isinstance(error, FileNotFoundError)
-    with Home.create(place, name=name) if is_vacant else open_home(place, set_) as opened:
-        need_trust(opened, may_ask=not json)
+    with Home.create(place, name=name) if is_vacant else commands.open_home(place, set_) as opened:
+        commands.need_trust(opened, may_ask=not json)
         if isinstance(place, Path) and not folders.is_any_in_use() and is_owner(as_owner):
             folders.use(place)
         if not json:
@@ -88,7 +79,9 @@ def _service(kind: str, place: Path, port: int | None) -> str:
     line = [sys.executable, "-m", "anima.cli", "up", str(place), *(["--port", str(port)] if port is not None else [])]
     if kind == "systemd":  # which knows `%`, `$`, quotes and backslashes in the words of a command line
         signs = str.maketrans({"\\": "\\\\", '"': '\\"', "%": "%%", "$": "$$"})
-        return str(table_of("serve")["unit"]).format(line=" ".join(f'"{word.translate(signs)}"' for word in line))
+        return str(commands.table_of("serve")["unit"]).format(
+            line=" ".join(f'"{word.translate(signs)}"' for word in line)
+        )
     if kind != "launchd":
         raise BadArguments(f"--service is systemd or launchd, not {kind!r}", hint="anima up PATH --service")
     import plistlib
