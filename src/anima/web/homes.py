@@ -29,7 +29,7 @@ from anima.model import HOSTED, Scope
 from anima.web import tokens
 from anima.web.guard import Problem, RateLimits, Turned, of_error
 from anima.web.served import Bulletin, LiveChats, Served
-from anima.web.tokens import Keyring, Kind, Pass, Tickets, digest_of
+from anima.web.tokens import MOST_PASSES, Keyring, Kind, Pass, Tickets, digest_of
 
 if TYPE_CHECKING:
     from anima.home.folders import Fleet
@@ -173,8 +173,8 @@ class TenantKeyring(Keyring):
 
 
 def _keep(fleet: Fleet, tenant: int, agent: str, made: Pass, digest: str, by: str | None) -> None:
-    if len(fleet.credentials(tenant, agent)) >= tokens.MOST_PASSES:
-        raise BadArguments(f"there are {tokens.MOST_PASSES:,} tokens already", hint="revoke some")
+    if len(fleet.credentials(tenant, agent)) >= MOST_PASSES:
+        raise BadArguments(f"there are {MOST_PASSES:,} tokens already", hint="revoke some")
     about = {each.name: getattr(made, each.name) for each in fields(Pass)}
     about |= {"agent": agent, "scope": made.scope and made.scope.value}
     fleet.add_credential(tenant, about, by=by, digest=bytes.fromhex(digest))
