@@ -7,14 +7,14 @@ it; every title that a dialect draws is a border no data can fake. `detect` look
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, fields
 from functools import cache
 from typing import Any, NamedTuple
 
 from anima.config import DIALECT_NAMES
 from anima.errors import BadConfig
-from anima.layout import Layout, Policy, Row, scopes
+from anima.layout import Layout, Policy, Row, scopes, wild
 from anima.model import fold
 from anima.text import read_table
 from anima.text.dates import day_in_name
@@ -102,39 +102,22 @@ def layout_for(dialect: str) -> Layout:
 def detect(names: Iterable[str]) -> Detection:
     """The dialect of a folder from the names in its first two levels; folders end with a slash."""
     seen = {fold(name) for name in names}
+    signs = read_table("layout", "usual")["signs"]
+    return next(Detection(sign["dialect"], why) for sign in signs if (why := _told(sign, seen)))
 
-    def has(*names: str) -> bool:
-        return all(fold(name) in seen for name in names)
 
-    def dated(folder: str) -> bool:
-        return any(name.startswith(f"{folder}/") and day_in_name(name[len(folder) + 1 :]) for name in seen)
-
-    said, core = has("SOUL.md") or has("IDENTITY.md"), has("AGENTS.md", "SOUL.md")
-    talks = any(name.startswith("agents/") and name.endswith("/sessions/") for name in seen)
-    lean = has("AGENTS.md") and not said
-    noted = has("notes/") or has("DREAMS.md")
-    bare = has("IDENTITY.md", "SOUL.md") and noted and not has("TOOLS.md") and not has("memory/")
-    beside = has("README.md", "MEMORY.md") and any(map(has, ("context/", "daily/", "projects/")))
-    more = [name for name in ("IDENTITY.md", "USER.md", "HEARTBEAT.md") if has(name)]
-    newer = core and has("IDENTITY.md", "USER.md", "memory/")
-    # The most telling first: OpenClaw's core files stand in several other layouts too. Since 2026.9 its notes on tools
-    # stand in AGENTS.md, and there is no HEARTBEAT.md.
-    signs = (
-        ("carapace", has("memory/CORE.md"), "it has memory/CORE.md"),
-        ("carapace", has("memory/daily/"), "it has memory/daily/"),
-        ("ironclaw", dated("daily"), "it has dated logs in daily/"),
-        ("ironclaw", beside, "it has README.md beside MEMORY.md, and context/, daily/ or projects/"),
-        ("agentscope", has("memory/.consolidation_state"), "it has memory/.consolidation_state"),
-        ("agentscope", has("AGENTS.md") and talks, "it has AGENTS.md, and sessions of agents in agents/"),
-        ("agentscope", lean and has("agents/"), "it has AGENTS.md and agents/, and no SOUL.md"),
-        ("agentscope", lean and has("knowledge/"), "it has AGENTS.md and knowledge/, and no SOUL.md"),
-        ("nexo", said and dated("notes"), "it has SOUL.md or IDENTITY.md, and dated notes in notes/"),
-        ("nexo", bare, "it has IDENTITY.md and SOUL.md with notes/ or DREAMS.md, and no TOOLS.md"),
-        ("openclaw", core and has("TOOLS.md") and more, f"it has AGENTS.md, SOUL.md, TOOLS.md and {', '.join(more)}"),
-        ("openclaw", newer, "it has AGENTS.md, SOUL.md, IDENTITY.md, USER.md and memory/"),
-        ("anima", True, "nothing in it belongs to another dialect"),
+def _told(sign: Mapping[str, Any], seen: Collection[str]) -> str:
+    """Why these names are of the dialect of a sign; empty where they need not be."""
+    has, some, lacks = ([name for name in sign.get(part, ()) if fold(name) in seen] for part in ("has", "any", "lacks"))
+    likes, folder = [fold(like) for like in sign.get("like", ())], sign.get("dated")
+    fits = (
+        has == sign.get("has", [])
+        and not lacks
+        and (some or "any" not in sign)
+        and (not likes or any(wild(like, name) for like in likes for name in seen))
+        and (not folder or any(name.startswith(folder) and day_in_name(name[len(folder) :]) for name in seen))
     )
-    return next(Detection(dialect=dialect, why=why) for dialect, fits, why in signs if fits)
+    return sign["why"].format(any=", ".join(some)) if fits else ""
 
 
 def dialect_of(made: str, names: Callable[[str], Sequence[str]], is_folder: Callable[[str], bool]) -> Detection:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import date, datetime, timedelta
@@ -484,6 +484,15 @@ class Unreviewed:
         first = {entry.id: entry for entry in reversed(found)}
         shared = {e.id for e in found if e is not first[e.id] and e.whole_name != first[e.id].whole_name}
         return tuple(replace(entry, id=entry.whole_name) if entry.id in shared else entry for entry in found)
+
+    @staticmethod
+    def is_full(waiting: Sequence[Noted], new: Set[str], wish: Change) -> bool:
+        """Whether more would wait with these than may: of one session, of an agent elsewhere in however many, or in all."""
+        own = {entry.id for entry in waiting if entry.session == wish.session} | new
+        guest = (wish.guest, wish.scope) if wish.guest else None
+        theirs = {entry.id for entry in waiting if (entry.guest, entry.scope) == guest} | new
+        in_all = len(waiting) + len(new)
+        return len(own) > MOST_NOTED_OF_SESSION or len(theirs) > MOST_NOTED_OF_GUEST or in_all > MOST_NOTED
 
     def unseen(self, layer: str, today: date) -> Iterator[tuple[DocPath, DocPath]]:
         """The days of a layer that nobody came to in so long that they are put away, and where they go."""

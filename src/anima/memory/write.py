@@ -20,20 +20,7 @@ from anima.errors import BadArguments, BadText, HomeError, Refused, StaleWrite
 from anima.gate import GatePolicy, Situation, file_policy, judge, said, untrusted
 from anima.gate.scan import scan_text
 from anima.layout import BOOTSTRAP, RUNBOOK, UNREVIEWED, Policy, layer_at, starter_texts
-from anima.memory import (
-    FIRST,
-    MOST_NOTED,
-    MOST_NOTED_OF_GUEST,
-    MOST_NOTED_OF_SESSION,
-    Proposal,
-    Proposals,
-    Unreviewed,
-    WaitingCalls,
-    content_of,
-    drawn,
-    layer_folder,
-    noted,
-)
+from anima.memory import FIRST, Proposal, Proposals, Unreviewed, WaitingCalls, content_of, drawn, layer_folder, noted
 from anima.memory.forgotten import ForgottenList
 from anima.model import (
     OWN_FILE,
@@ -293,12 +280,7 @@ class Writer:
         new = {id: entry for id, entry in found.items() if id not in known}
         if changes[0].scope is not Scope.MAIN and not layer:  # what the owner had forgotten comes back by nobody else
             new = {id: entry for id, entry in new.items() if not self.forgotten.holds(entry[0].text)}
-        first = changes[0]
-        own = {entry.id for entry in waiting if entry.session == first.session} | found.keys()
-        guest = (first.guest, first.scope) if first.guest else None
-        theirs = {entry.id for entry in waiting if (entry.guest, entry.scope) == guest} | found.keys()
-        is_full = len(own) > MOST_NOTED_OF_SESSION or len(theirs) > MOST_NOTED_OF_GUEST
-        if is_full or len(waiting) + len(found) > MOST_NOTED:
+        if self.unreviewed.is_full(waiting, found.keys(), changes[0]):
             return self._refused(changes, judged, full="too much waits for the owner already")
         if new:
             bare = replace(next(iter(new.values()))[1], base=None, to=None, added="", section=None, under=None)
