@@ -101,13 +101,13 @@ class HomeRows:
         if (held := self.held) is not None:
             with self.engine.translated(held):
                 return self.engine.rows(self._run(held.db, statement, given))
-        told, bound = _told(statement, OWN), self._given(given)
+        told, bound = _told(statement), self._given(given)
         return self.tried(self._looking, lambda db: self.engine.asked(db, self.tenant, told, bound))
 
     def each(self, statement: str, made: Callable[[Row], T], **given: Any) -> list[T]:
         """What is made of each row of a large answer, while the next are still on their way; once more, should the
         connection be lost. Not within a transaction."""
-        told, bound = _told(statement, OWN), self._given(given)
+        told, bound = _told(statement), self._given(given)
         return self.tried(self._looking, lambda db: self.engine.streamed(db, self.tenant, told, bound, made))
 
     @contextmanager
@@ -141,10 +141,10 @@ class HomeRows:
         assert held is not None, "what writes is called within a transaction"
         if rows:
             with self.engine.translated(held):
-                self.engine.run_all(held.db, _told(statement, OWN), [self._given(row) for row in rows])
+                self.engine.run_all(held.db, _told(statement), [self._given(row) for row in rows])
 
     def _run(self, db: Any, statement: str, given: Mapping[str, Any]) -> Any:
-        return self.engine.run(db, _told(statement, OWN), self._given(given))
+        return self.engine.run(db, _told(statement), self._given(given))
 
     def _given(self, given: Mapping[str, Any]) -> dict[str, Any]:
         return {"tenant": self.tenant, "home": self.home, **given}
@@ -247,10 +247,13 @@ class HomeRows:
         raise Damaged(why, hint="look when it is back") from None
 
 
+def _told(statement: str) -> str:
+    return _filled(statements().get(statement, statement), OWN)
+
+
 @cache
-def _told(statement: str, own: str) -> str:
-    told = statements().get(statement, statement)
-    return re.sub(r"\[own(?: (\w+))?\]", lambda found: own.format(f"{found[1]}." if found[1] else ""), told)
+def _filled(statement: str, own: str) -> str:
+    return re.sub(r"\[own(?: (\w+))?\]", lambda found: own.format(f"{found[1]}." if found[1] else ""), statement)
 
 
 @cache
