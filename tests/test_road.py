@@ -37,7 +37,7 @@ EXCEPTIONS = {
     ),
     "cli/__init__.py": ({"os.open", "open"}, "/dev/null, when whoever read our output is gone, or presses Tab"),
     "cli/memory.py": ({"tempfile.NamedTemporaryFile"}, "a text in the owner's editor, until it is written"),
-    "cli/learn.py": ({"tempfile.TemporaryDirectory"}, "a tour in a temporary home of its own"),
+    "cli/home.py": ({"tempfile.TemporaryDirectory"}, "a tour in a temporary home of its own"),
     "agent/models.py": (
         {"self.file.parent.mkdir", "open", "os.open", "beside.replace", "beside.unlink"},
         "the user's models and keys, in the user's own configuration",

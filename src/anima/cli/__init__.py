@@ -21,7 +21,7 @@ from anima.cli.show import say as tell  # `say` is a verb, whose module would ta
 from anima.errors import BadArguments, Damaged, HomeError, exit_code
 
 INTERRUPTED = 130
-COMPLETE = "_ANIMA_COMPLETE"  # set by a shell that asks what could come next (learn)
+COMPLETE = "_ANIMA_COMPLETE"  # set by a shell that asks what could come next (home)
 
 _TABLE = table_of("shared")
 GROUPS: dict[str, dict[str, str]] = _TABLE["groups"]
