@@ -73,8 +73,6 @@ class Calling:
         self._hand, self._site, self.listener, self._search, self._past = hand, hand.site, hand.listener, search, past
         self._documents, self._layout = hand.site.store.documents, hand.site.layout
 
-    # -- finding and reading ----------------------------------------------------------------------------------------------
-
     def _memory_search(self, *, query: str, limit: int, min_score: float, corpus: str, fusion: str) -> dict[str, Any]:
         if corpus == "sessions":
             talked, notes = self._talked(query, limit)
@@ -344,8 +342,6 @@ class Calling:
             return self._seen(path.text)
         except NoSuchDocument:
             return path, ""
-
-    # -- writing ----------------------------------------------------------------------------------------------------------
 
     def _memory_write(
         self,

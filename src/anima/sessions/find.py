@@ -128,8 +128,6 @@ class TranscriptIndex:
         self._kept.close()
         self._aside.close()
 
-    # -- keeping up -----------------------------------------------------------------------------------------------------
-
     def refresh(self, logs: Logs) -> int:
         """Brings list and words up to date, by what the transcripts have grown by; how many entries came in."""
         there = logs.versions()
@@ -207,8 +205,6 @@ class TranscriptIndex:
             row = row._replace(summary=words if len(words) <= SUMMARY else words[: SUMMARY - 1] + "…")
         return row, turns if header else []
 
-    # -- asking ---------------------------------------------------------------------------------------------------------
-
     def rows(self, logs: Logs, asker: replay.Asker, limit: int | None = None) -> Rows:
         """The sessions an asker may see, the latest first."""
         seen = _asked(logs, asker, -1 if limit is None else max(0, limit))
@@ -267,9 +263,6 @@ class TranscriptIndex:
             return self._file.run(work, writing=writing, again=False)
         except IndexDown:
             return None
-
-
-# -- rows -----------------------------------------------------------------------------------------------------------------
 
 
 def _asked(logs: Logs, asker: replay.Asker, limit: int) -> dict[str, Any]:
@@ -341,9 +334,6 @@ def _add(db: sqlite3.Connection, logs: Logs, name: str, turns: Sequence[replay.T
     db.executemany("insert into words(rowid, text) values(?, ?)", ((id, " ".join(cut(text))) for id, _, text in rows))
 
 
-# -- words ----------------------------------------------------------------------------------------------------------------
-
-
 def _some(db: sqlite3.Connection, words: Sequence[str], seen: dict[str, Any]) -> list[tuple[Any, ...]]:
     """Entries with any of the words. A word weighs the more, the fewer entries hold it among those that may be seen."""
     counts = {word: db.execute(_SQL["how_many"], seen | {"query": _quoted(word)}).fetchone()[0] for word in words}
@@ -365,9 +355,6 @@ def _quoted(word: str) -> str:
 
 def time_said(turn: replay.Turn) -> str:
     return replay.stamp(moment) if (moment := turn.time) else ""
-
-
-# -- what is shown --------------------------------------------------------------------------------------------------------
 
 
 def quote_of(

@@ -102,8 +102,6 @@ class Flushing:
         self.cycle_done, self.cycle_start, self._asked, self._failures = False, size, False, 0
         self._cycle_from = self.through
 
-    # -- one flush ------------------------------------------------------------------------------------------------------
-
     def run(self, reason: str, talk: Transcript | None, complete: Complete | None) -> Flushed:
         """Everything since the last flush: first what needs no model, then one silent turn of it."""
         hand = self._hand
@@ -204,8 +202,6 @@ class Flushing:
         texts += [change.text for proposal in waiting for change in proposal.changes]
         texts += [e.text for e in self._hand.rooms.writer().unreviewed.all() if e.session == self._hand.id]
         return {_bare(line) for text in texts for line in lines_of(text) if line.strip()}
-
-    # -- the model's turn -----------------------------------------------------------------------------------------------
 
     def _silent(
         self, complete: Complete | None, now: datetime, turns: Sequence[Turn]

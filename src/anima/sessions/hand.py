@@ -161,8 +161,6 @@ class Hand:
         """The moment in the timezone of whoever this session is with."""
         return self.site.now(self.listener)
 
-    # -- what comes in --------------------------------------------------------------------------------------------------
-
     def take_in(
         self,
         text: str,
@@ -259,8 +257,6 @@ class Hand:
     def may(self, action: str) -> Verdict:
         """What a host asks before it does something, such as sending a message out (`outbound`)."""
         return may(action, self.flows, self.rooms.writer().policy)
-
-    # -- what goes out --------------------------------------------------------------------------------------------------
 
     def wish(self, path: DocPath, kind: Kind, text: str = "", *, base: str | None = None) -> Change:
         """A change as this session makes it, with its scope and taint."""

@@ -49,8 +49,6 @@ class PackedTranscripts(find.TranscriptIndex):
     def close(self) -> None:
         self._index.close()
 
-    # -- keeping up -----------------------------------------------------------------------------------------------------
-
     def refresh(self, logs: Logs) -> int:
         with self._mutex:
             return self._followed(logs)[1]
@@ -94,8 +92,6 @@ class PackedTranscripts(find.TranscriptIndex):
             parts=tuple(map(_part, pieces, ends)),
         )
         return writing, len(turns)
-
-    # -- asking ---------------------------------------------------------------------------------------------------------
 
     def rows(self, logs: Logs, asker: Asker, limit: int | None = None) -> find.Rows:
         with self._mutex:
@@ -161,9 +157,6 @@ def _holding(field: Field, seen: Bools, words: Sequence[str]) -> Ints:
 def second_tables(rows: HomeRows) -> RowTables:
     """Tables beside those of a home's documents: where its number is the negative one."""
     return RowTables(HomeRows(rows.engine, rows.tenant, -rows.home))
-
-
-# -- a session as parts ---------------------------------------------------------------------------------------------------
 
 
 def _listed(held: Sequence[HeldPart]) -> find.Listed:

@@ -202,8 +202,6 @@ class Transcript:
         boundary = found.boundary if found else None
         return boundary, self.since(boundary.turn_index if boundary else 0)[0]
 
-    # -- what is recorded -----------------------------------------------------------------------------------------------
-
     def log(
         self,
         role: Role,
@@ -295,8 +293,6 @@ class Transcript:
             self._file.close()
             if self._context is not None:
                 self._context.close()
-
-    # -- how ------------------------------------------------------------------------------------------------------------
 
     def _now(self) -> str:
         return replay.stamp(self._clock())

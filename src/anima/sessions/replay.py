@@ -255,9 +255,6 @@ def _without_half_characters(value: Any) -> Any:
     return value
 
 
-# -- every record, in order ---------------------------------------------------------------------------------------------
-
-
 class Count(NamedTuple):
     """A place between two lines: its byte, and how many lines and entries stand before it."""
 
@@ -344,9 +341,6 @@ def agent_of(folder: str) -> str:
     return named[1] if named else ""
 
 
-# -- what a session that goes on must know ------------------------------------------------------------------------------
-
-
 @dataclass(slots=True, kw_only=True)
 class Resumed:
     """What a session that goes on must know of its transcript. `flushes` are those since the last boundary."""
@@ -386,9 +380,6 @@ def resumed(file: Readable) -> Resumed | None:
                 through = flush.fields.get("through")
                 found.through = max(found.through, through if isinstance(through, int) else 0)
     return found
-
-
-# -- pages --------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -69,8 +69,6 @@ class Session(Hand):
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    # -- the prompt -----------------------------------------------------------------------------------------------------
-
     def refresh(self) -> Prompt:
         """A new prompt from what is on disk now; until then the one of the session's start holds."""
         before, self.prompt = self.prompt.persona, self.fresh_prompt()
@@ -82,8 +80,6 @@ class Session(Hand):
         """Which soul was worn from here on, for the record."""
         fields = {"session": self.id, "file": self.prompt.persona, "scope": str(self.listener.scope)}
         self.site.store.append("persona", {key: value for key, value in fields.items() if value}, sync=False)
-
-    # -- the record -----------------------------------------------------------------------------------------------------
 
     def log(
         self,
@@ -158,8 +154,6 @@ class Session(Hand):
             self._closed = True
             if self._talk is not None:
                 self._talk.abandon()
-
-    # -- tools ----------------------------------------------------------------------------------------------------------
 
     @overload
     def tools(self) -> tuple[Tool, ...]: ...
@@ -283,8 +277,6 @@ class Session(Hand):
             parent=self,
             agent=agent,
         )
-
-    # -- before and after the cut -----------------------------------------------------------------------------------------
 
     def pressure(self, tokens: int) -> Pressure:
         """Says how many tokens the context holds now. Near the limit, once a cycle, memory is flushed."""

@@ -104,8 +104,6 @@ class Transcripts:
         self.get(id)
         self._refresh(self.folder, given={id: " ".join(self.redact(summary)[0].split())[:MAX_SUMMARY]})
 
-    # -- writing --------------------------------------------------------------------------------------------------------
-
     def create(self, header: replay.Header) -> Transcript:
         return Transcript.create(self.folder, header, clock=self.site.clock, redact=self.redact, context=self._context)
 
@@ -122,8 +120,6 @@ class Transcripts:
         return replay.call_kept(
             tool, {}, answer, read=(), redact=lambda text: (self.redact(replay.clean(text))[0], ())
         ).content
-
-    # -- reading --------------------------------------------------------------------------------------------------------
 
     def asker(self, listener: Listener) -> Asker:
         """Whose transcripts a listener may see: those of their own layer, in the owner's own kind of session alone."""
