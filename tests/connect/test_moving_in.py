@@ -12,7 +12,7 @@ import pytest
 
 from anima import BadInput, Home
 from anima.config import load
-from anima.connect.moving_in import Settings, settings_of, with_settings
+from anima.connect.connections import Settings, settings_of, with_settings
 from anima.text import read_table
 
 OPENCLAW = """// the owner's

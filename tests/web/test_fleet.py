@@ -28,10 +28,9 @@ from anima.cli import run
 from anima.home import now
 from anima.home.folders import fleet
 from anima.store.rows.tenants import Fleet
-from anima.web.guard import KEY
+from anima.web.guard import KEY, JsonLines
 from anima.web.homes import Whose
 from anima.web.serve import Waking
-from anima.web.telemetry import JsonLines
 from conftest import Cluster
 from fronting import BASE, Front
 from serving import Stream, running
@@ -262,19 +261,19 @@ def test_a_span_is_a_route_with_its_tenant_and_holds_no_text_of_a_memory(front: 
     from opentelemetry.sdk.trace import TracerProvider
     from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 
-    from anima.web import telemetry
+    from anima.web import guard
 
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exported))
     trace.set_tracer_provider(provider)  # as whoever runs a server might, for all that is in it
-    telemetry.follow(provider)
+    guard.follow(provider)
     try:
         parent = {"traceparent": f"00-{'a' * 32}-{'b' * 16}-01"}
         front.owner(two[0]).get("/api/v1/files/secret.md", headers=parent)
         front.owner(two[0]).get("/api/v1/search", params={"q": "bees", "scope": "main"})
         front.owner(two[0]).get("/api/v1/files/no-such-page.md")
     finally:
-        telemetry._tracers.clear()
+        guard._tracers.clear()
     spans = exported.get_finished_spans()
     assert [each.attributes["http.response.status_code"] for each in spans] == [200, 200, 404]
     assert spans[0].name == "GET /api/v1/files/{path:path}" and format(spans[0].context.trace_id, "x") == "a" * 32
@@ -286,7 +285,7 @@ def test_traces_and_metrics_reach_a_collector_without_a_text_of_a_memory(
     front: Front, two: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("opentelemetry.exporter.otlp.proto.http.trace_exporter")
-    from anima.web import telemetry
+    from anima.web import guard
 
     came = list[tuple[str, bytes]]()
 
@@ -302,8 +301,8 @@ def test_traces_and_metrics_reach_a_collector_without_a_text_of_a_memory(
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Collector) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        monkeypatch.setenv(telemetry.ENDPOINT, f"http://127.0.0.1:{server.server_address[1]}")
-        end = telemetry.export(os.environ, held=front.app.state.homes.count)
+        monkeypatch.setenv(guard.ENDPOINT, f"http://127.0.0.1:{server.server_address[1]}")
+        end = guard.export(os.environ, held=front.app.state.homes.count)
         try:
             front.owner(two[0]).get("/api/v1/files/secret.md")
             front.owner(two[0]).get("/api/v1/search", params={"q": "bees", "scope": "main"})

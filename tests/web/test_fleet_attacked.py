@@ -13,7 +13,7 @@ from anima.cli import run
 from anima.errors import NoSuchHome
 from anima.store.rows.tenants import Fleet, _tables
 from anima.web import homes as many
-from anima.web.telemetry import JsonLines
+from anima.web.guard import JsonLines
 from anima.web.tokens import new_pass, new_secret
 from conftest import NOW, Cluster
 from fronting import BASE, Front

@@ -148,9 +148,9 @@ def on_channels(chats: Chats) -> list[Chore]:
 def serve(home: str | None, url: str, homes: int, megabytes: int, log_json: bool, json: bool, **asked: Any) -> None:
     need_serving()
     from anima.home import folders
+    from anima.web.guard import log_as_json
     from anima.web.homes import Fleetwise
     from anima.web.serve import serve_fleet
-    from anima.web.telemetry import log_as_json
 
     if not (address := home or os.environ.get("DATABASE_URL")):
         raise BadArguments("which database?", hint="say --database postgresql://…, or set DATABASE_URL")
@@ -355,8 +355,7 @@ def _taken_over(home: Home, file: str, *, dry_run: bool, yes: bool, json: bool) 
     """Settings of another system's, shown as a change of anima.toml and made; then what has no counterpart."""
     from pathlib import Path
 
-    from anima.connect.connections import make
-    from anima.connect.moving_in import settings_edit
+    from anima.connect.connections import make, settings_edit
 
     need_trust(home, may_ask=not json and not dry_run)
     step, found, left = settings_edit(Path(file), home.name)

@@ -1,10 +1,13 @@
-"""The guard before everything: whoever does not get past it reaches no route; and errors over HTTP, as problem details (RFC 9457).
+"""The guard before everything: whoever does not get past it reaches no route; errors over HTTP, as problem details (RFC 9457); and what
+a server of many homes tells of its requests: lines of JSON, and traces and metrics by OpenTelemetry where the environment names it.
 
 Promise: only our own names are answered (another Host is 421: rebinding), no other origin's page gets in (403), who is not known
 learns nothing (401, or the login), an agent's token reaches its own routes alone, bodies and rates have limits, every answer has
 the headers that keep a page to itself, and whose home is reached says the credential alone. A browser's has two halves: the cookie,
 which goes to every port of this machine and gets an empty shell, and the key, which only pages of our origin can read and send.
-A problem is told in the error's own words, without a trace or what was sent. Not here: what a credential is (tokens), routes.
+A problem is told in the error's own words, without a trace or what was sent. No text of a memory, no path of a document, no query and
+no message of an error of others is told of a request: only the pattern of its route, its status and its tenant's number; of an error
+its kind and where it arose; of a message, the words that stand in our source. Not here: what a credential is (tokens), routes.
 """
 
 from __future__ import annotations
@@ -14,10 +17,12 @@ import logging
 import re
 import threading
 import time
+import traceback
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import partial
 from http import HTTPStatus
 from http.cookies import CookieError, SimpleCookie
@@ -28,9 +33,8 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from anima.errors import HomeError, Refused, StaleWrite, TooMany, http_status, printable
+from anima.errors import HomeError, MissingExtra, Refused, StaleWrite, TooMany, http_status, printable
 from anima.model import Receipt, digest_of
-from anima.web import telemetry
 from anima.web.tokens import Pass, Tickets
 
 log = logging.getLogger("anima.web")
@@ -254,7 +258,7 @@ def _logged(scope: Scope, status: int, seconds: float) -> None:
         "status": status,
         "tenant": getattr(who, "tenant", None),
     }
-    telemetry.tell(about, Headers(scope=scope), seconds, who.id if who else None)
+    tell(about, Headers(scope=scope), seconds, who.id if who else None)
 
 
 def who_of(scope: Scope) -> Pass:
@@ -418,3 +422,96 @@ def nothing_there() -> Response:
 
 def etag(digest: str) -> str:
     return f'"{digest}"'
+
+
+# -- what is told of requests -------------------------------------------------------------------------------------------------
+
+
+requests = logging.getLogger("anima.requests")
+
+
+class JsonLines(logging.Formatter):
+    def format(self, record: logging.LogRecord) -> str:
+        about: dict[str, Any] = {"time": datetime.fromtimestamp(record.created, UTC).isoformat(timespec="milliseconds")}
+        is_ours = record.name.startswith("anima")  # others write what they were given into their messages
+        event = str(record.msg) if is_ours else f"{record.module}:{record.lineno}"
+        about |= {"level": record.levelname.lower(), "log": record.name, "event": event}
+        about |= getattr(record, "about", {})
+        given = record.args if isinstance(record.args, tuple) else ()
+        error = record.exc_info[1] if record.exc_info else next((e for e in given if isinstance(e, Exception)), None)
+        if error is not None:
+            at = [
+                f"{frame.filename.rpartition('/')[2]}:{frame.lineno}"
+                for frame in traceback.extract_tb(error.__traceback__)
+            ]
+            about |= {"error": type(error).__name__, "at": at[-5:]}
+        return json.dumps(about, ensure_ascii=True)
+
+
+def log_as_json() -> None:
+    """From now on everything is logged so, on standard error."""
+    shown = logging.StreamHandler()
+    shown.setFormatter(JsonLines())
+    root = logging.getLogger()
+    root.handlers[:] = [shown]
+    root.setLevel(logging.WARNING)
+    requests.setLevel(logging.INFO)
+
+
+ENDPOINT = "OTEL_EXPORTER_OTLP_ENDPOINT"
+_tracers: list[Any] = []  # one, once it is known where traces go
+
+
+def export(env: Mapping[str, str], *, held: Callable[[], tuple[int, int]]) -> Callable[[], None]:
+    """Begins to send traces and metrics where the environment says; what it gives back ends that. Raises MissingExtra."""
+    if not env.get(ENDPOINT):
+        return lambda: None
+    try:
+        from opentelemetry import metrics
+        from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
+        from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter
+        from opentelemetry.sdk.metrics import MeterProvider
+        from opentelemetry.sdk.metrics.export import PeriodicExportingMetricReader
+        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor
+    except ImportError:
+        raise MissingExtra("otel", "sending traces and metrics") from None
+    meters, traces = MeterProvider([PeriodicExportingMetricReader(OTLPMetricExporter())]), TracerProvider()
+    traces.add_span_processor(BatchSpanProcessor(OTLPSpanExporter()))
+    metrics.set_meter_provider(meters)  # by which the framework tells how long requests take
+
+    def counted(options: object) -> Iterable[Any]:
+        return [metrics.Observation(held()[0])]
+
+    meters.get_meter("anima").create_observable_gauge("anima.homes", [counted], description="homes that are held open")
+    follow(traces)
+
+    def end() -> None:
+        _tracers.clear()
+        traces.shutdown()
+        meters.shutdown()
+
+    return end
+
+
+def follow(provider: Any) -> None:
+    _tracers[:] = [provider.get_tracer("anima")]
+
+
+def tell(about: Mapping[str, Any], headers: Mapping[str, str], seconds: float, credential: str | None) -> None:
+    """A request that is over: a line, and a span of the trace that its headers name, if they do."""
+    requests.info("request", extra={"about": {**about, "ms": round(seconds * 1000, 1), "credential": credential}})
+    if not _tracers:
+        return
+    from opentelemetry.trace import SpanKind
+    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+    ended = time.time_ns()
+    names = {"method": "http.request.method", "route": "http.route", "status": "http.response.status_code"}
+    told = {names.get(name, f"anima.{name}"): value for name, value in about.items() if value is not None}
+    within = TraceContextTextMapPropagator().extract({"traceparent": headers.get("traceparent", "")})
+    name = f"{about['method']} {about['route'] or ''}".strip()
+    began = _tracers[0].start_span(
+        name, within, SpanKind.SERVER, attributes=told, start_time=ended - int(seconds * 1_000_000_000)
+    )
+    began.end(ended)

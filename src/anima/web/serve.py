@@ -36,13 +36,12 @@ from anima.agent.chats import Chats
 from anima.agent.schedule import state_of
 from anima.errors import BadArguments, HomeError
 from anima.home import Home
-from anima.web import api, pages, talk
+from anima.web import api, guard, pages, talk
 from anima.web.bodies import given
 from anima.web.draw import Drawing
 from anima.web.guard import MEDIA, Guard, Problem, RateLimits, Turned, is_openai, nothing_there, of_error, of_request
 from anima.web.homes import HOST, SOON, Fleetwise, ManyHomes, OneHome, Whose, await_threads
 from anima.web.served import Bulletin, LiveChats, Served
-from anima.web.telemetry import export
 from anima.web.tokens import Keyring
 
 if TYPE_CHECKING:
@@ -273,7 +272,11 @@ def serve(home: Home, *, keyring: Keyring, ready: Callable[[str], None], port: i
 def fleet_app(fleet: Fleet, env: Mapping[str, str], how: Fleetwise, *, mcp: Mounted | None = None) -> FastAPI:
     homes = ManyHomes(fleet, env, how, left=mcp.left if mcp else lambda home: None, chats=Chats)
     waking = Waking(homes, fleet)
-    beside = [(homes.start, homes.stop), (waking.start, waking.stop), (lambda: None, export(env, held=homes.count))]
+    beside = [
+        (homes.start, homes.stop),
+        (waking.start, waking.stop),
+        (lambda: None, guard.export(env, held=homes.count)),
+    ]
     return app_of(homes, beside, mcp)
 
 
