@@ -225,10 +225,8 @@ class Field:
             return
         self.units = self.units.copy()
         self.units["doc"][dead] = self.units["key"][dead] = -1
-        if np.count_nonzero(self.units["key"] < 0) > MANY_DEAD * len(self.units):
-            self._compact()
-
-    def _compact(self) -> None:
+        if np.count_nonzero(self.units["key"] < 0) <= MANY_DEAD * len(self.units):
+            return
         keep = np.flatnonzero(self.units["key"] >= 0)
         slots = np.full(len(self.units), -1, dtype=np.int64)
         slots[keep] = np.arange(len(keep))

@@ -1,12 +1,10 @@
 """The graph of a home: who and what it speaks of, what is named together, and what is said about one name.
 
-Nodes are people and other names, topics, and documents; an edge is a line that names both, or a `[[link]]`. A word that
-only begins sentences is no name, and neither is one that is written small as often. A line names somebody when it holds the
-words of the name: one count, for the graph and for `about`.
-
-Promise: deterministic and without a model; linear in the text, with bounds whose rest is counted; only what the listener may
-see is looked at. What reflection wrote on bank pages is shown as a page, and not counted as a mention again.
-Not here: search by meaning (rank), and how it is drawn (web).
+Nodes are names, topics and documents; an edge is a line that names both, or a `[[link]]`. A word that only begins sentences is
+no name, nor is one written small as often. A line names somebody when it holds the words of the name: one count, for the graph
+and for `about`. Promise: deterministic and without a model; linear, with bounds
+whose rest is counted; only what the listener may see is looked at, and what reflection wrote is not counted as a mention
+again. Not here: search by meaning (rank), and how it is drawn (web).
 """
 
 from __future__ import annotations

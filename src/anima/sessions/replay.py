@@ -25,8 +25,6 @@ Redact = Callable[[str], tuple[str, tuple[Finding, ...]]]
 # No string can hold these bytes, because its quotes are escaped: where they stand, a record begins.
 MARK = b'{"type":"'
 ENTRY_MARK = b'{"type":"entry"'
-_LINE_MARK = b"\n" + MARK
-_LINE_ENTRY = b"\n" + ENTRY_MARK
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 
@@ -352,9 +350,7 @@ class Resumed:
     flushes: list[Flush] = field(default_factory=list)
     through: int = 0  # entries that flushes have looked at, in any cycle
     cycle_start: int = 0  # the byte at which the last boundary stands; 0 before the first
-    damaged: list[BadLine] = field(
-        default_factory=list
-    )  # lines that are no entries and were not understood; one may have held a taint
+    damaged: list[BadLine] = field(default_factory=list)  # no entries, and not understood: one may have held a taint
 
 
 def resumed(file: Readable) -> Resumed | None:
@@ -446,8 +442,8 @@ def _back(file: Readable, end: Count, wanted: int) -> Count:
 def _counted(block: bytes) -> tuple[int, int]:
     """Lines and entries of a run of lines. A look at each line is needed only where one does not begin as ours do."""
     lines = block.count(b"\n")
-    if block.count(_LINE_MARK) + block.startswith(MARK) == lines:
-        return lines, block.count(_LINE_ENTRY) + block.startswith(ENTRY_MARK)
+    if block.count(b"\n" + MARK) + block.startswith(MARK) == lines:
+        return lines, block.count(b"\n" + ENTRY_MARK) + block.startswith(ENTRY_MARK)
     return lines, sum(_is_entry(raw) for raw in block.split(b"\n"))
 
 

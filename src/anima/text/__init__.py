@@ -58,7 +58,13 @@ def ask(text: str) -> list[str]:
         if len(raw) > 1 and _HAS_DENSE.match(raw):
             forms = tuple(form for form in forms if len(form) > 1)
         words.update(dict.fromkeys(forms))
-    stops = _stops_for(text)
+    # The stop words are English, or another language's when the query is plainly in it: two of its small words and more of
+    # them than English ones, for "war" alone must not vanish as German.
+    found = {fold(raw) for raw in _WORD.findall(text)}
+    counted = {language: len(found & small) for language, small in _words("stop").items()}
+    english = counted.pop("en")
+    best = max(counted, key=lambda language: counted[language])
+    stops = _stemmed(best if counted[best] >= 2 and counted[best] > english else "en")
     return [word for word in words if word not in stops] or list(words)
 
 
@@ -136,8 +142,10 @@ def _forms(raw: str) -> tuple[str, ...]:
         return raw[:LONGEST], raw[1:LONGEST]
     word = _without_apostrophe(raw.replace("’", "'"))
     whole = fold(word)[:LONGEST]
-    parts = _identifier_parts(word)
-    if not parts:
+    # `http_2_server` and `getUserName` and `v2beta` have parts; a plain word has none.
+    is_camel = word.isascii() and not word.islower() and not word.isupper() and not word.istitle()
+    parts = _CAMEL.findall(word) if is_camel and "_" not in word else _PARTS.findall(word)
+    if not parts or (len(parts) == 1 and "_" not in word):
         return (stem(whole),) if whole else ()
     return tuple(dict.fromkeys([whole, *(stem(fold(part)[:LONGEST]) for part in parts)]))
 
@@ -149,15 +157,6 @@ def _without_apostrophe(word: str) -> str:
     if head.casefold() in _ELIDED and len(tail) > 1:
         return tail
     return head if tail.casefold() in _ENDINGS else head + tail
-
-
-def _identifier_parts(word: str) -> list[str]:
-    """`http_2_server` and `getUserName` and `v2beta` have parts; a plain word has none."""
-    if "_" in word:
-        return _PARTS.findall(word)
-    is_camel = word.isascii() and not word.islower() and not word.isupper() and not word.istitle()
-    parts = _CAMEL.findall(word) if is_camel else _PARTS.findall(word)
-    return parts if len(parts) > 1 else []
 
 
 @lru_cache(maxsize=65536)
@@ -214,16 +213,6 @@ def _restored(root: str) -> str:
     if len(root) == 3 and root[-1] not in "aeiouwxy" and root[-2] in "aeiou" and root[0] not in "aeiou":
         return root + "e"
     return root + "e" if len(root) == 2 else root
-
-
-def _stops_for(text: str) -> frozenset[str]:
-    """The stop words to drop from a query: English, or another language's when the query is plainly in it: two of its small
-    words and more of them than English ones, for "war" alone must not vanish as German."""
-    found = {fold(raw) for raw in _WORD.findall(text)}
-    counted = {language: len(found & small) for language, small in _words("stop").items()}
-    english = counted.pop("en")
-    best = max(counted, key=lambda language: counted[language])
-    return _stemmed(best if counted[best] >= 2 and counted[best] > english else "en")
 
 
 @cache

@@ -26,16 +26,13 @@ _MONTH = "(" + "|".join(sorted(_MONTHS, key=len, reverse=True)) + ")"
 _NUMBER = r"(\d{1,3}|" + "|".join(_NUMBERS) + ")"
 _ORDINAL = r"(\d{1,2})(?:st|nd|rd|th)?"
 # Compiled when a question is asked: a prompt, which asks for the day in a name alone, need not wait for them.
-_ISO = r"\b(\d{4})[-/](\d{1,2})[-/](\d{1,2})\b"
 _MONTH_DAY = rf"\b{_MONTH}\.? {_ORDINAL}(?:,? ?(\d{{4}}))?\b"
 _DAY_MONTH = rf"\b{_ORDINAL}(?: of)? {_MONTH}\.?(?:,? ?(\d{{4}}))?\b"
-_MONTH_YEAR = rf"\b{_MONTH},? (?:of )?(\d{{4}})\b"
 _BARE_MONTH = rf"\b(?:in|last|this|during|of|since|early|late|mid)[ -]{_MONTH}\b"
 _YEAR = r"\b(?:in|during|of|since|by) ((?:19|20)\d\d)\b"
 _AGO = rf"\b{_NUMBER}(?: of)? (day|week|month|year)s? (?:ago|earlier)\b"
 _PAST = rf"\b(?:last|past|previous) {_NUMBER} (day|week|month|year)s\b"
 _LAST = rf"\b(last|this|past|previous) (week|month|year|weekend|{'|'.join(_DAYS)})\b"
-_NEAR = r"\b(yesterday|today|tonight)\b"
 _DATED = re.compile(r"(\d{4}-\d{2}-\d{2})(?:[-_ ].*)?\.md\Z", re.IGNORECASE)
 
 
@@ -65,10 +62,7 @@ class Span:
 def spans_in(text: str, *, at: date | None) -> list[Span]:
     """The spans a question names. Dates that are named silence mere distances."""
     reader = _Reader(text.lower()[:2000], at)
-    exact = reader.exact()
-    if exact or at is None:
-        return exact
-    return reader.relative()
+    return reader.exact() if at is None else reader.exact() or reader.relative()
 
 
 class _Reader:
@@ -79,10 +73,10 @@ class _Reader:
         self._found: list[Span] = []
 
     def exact(self) -> list[Span]:
-        self._take(_ISO, lambda m: self._day(m[1], int(m[2]), int(m[3])))
+        self._take(r"\b(\d{4})[-/](\d{1,2})[-/](\d{1,2})\b", lambda m: self._day(m[1], int(m[2]), int(m[3])))
         self._take(_MONTH_DAY, lambda m: self._day(m[3], _MONTHS[m[1]], int(m[2])))
         self._take(_DAY_MONTH, lambda m: self._day(m[3], _MONTHS[m[2]], int(m[1])))
-        self._take(_MONTH_YEAR, lambda m: _month(int(m[2]), _MONTHS[m[1]]))
+        self._take(rf"\b{_MONTH},? (?:of )?(\d{{4}})\b", lambda m: _month(int(m[2]), _MONTHS[m[1]]))
         self._take(_BARE_MONTH, lambda m: _month(self._year_of(_MONTHS[m[1]], 1), _MONTHS[m[1]]))
         self._take(_YEAR, lambda m: _span(date(int(m[1]), 1, 1), date(int(m[1]), 12, 31)))
         return self._found
@@ -92,7 +86,7 @@ class _Reader:
         self._take(_AGO, lambda m: self._back(_number(m[1]) * _UNITS[m[2]][0], _UNITS[m[2]][1]))
         self._take(_PAST, lambda m: self._between(_number(m[1]) * _UNITS[m[2]][0], 0))
         self._take(_LAST, lambda m: self._last(m[1], m[2]))
-        self._take(_NEAR, lambda m: self._back(1 if m[1] == "yesterday" else 0, 0))
+        self._take(r"\b(yesterday|today|tonight)\b", lambda m: self._back(1 if m[1] == "yesterday" else 0, 0))
         return [Span(first=span.first, last=span.last, exact=False) for span in self._found]
 
     def _take(self, pattern: str, read: Callable[[re.Match[str]], Span]) -> None:

@@ -13,15 +13,13 @@ from difflib import SequenceMatcher, unified_diff
 from anima.model import Change
 
 MAX_LINES = 20_000
-_CONTEXT = 2
-
 _Hunk = tuple[int, int, list[str]]  # lines start..end of the base become these
 
 
 def unified(old: str, new: str, *, before: str = "a", after: str = "b") -> str:
     """The exact unified diff of two texts; empty where they are equal."""
     olds, news = (text.splitlines(keepends=True) for text in (old, new))
-    lines = unified_diff(olds, news, fromfile=before, tofile=after, n=_CONTEXT)
+    lines = unified_diff(olds, news, fromfile=before, tofile=after, n=2)
     return "".join(line if line.endswith("\n") else line + "\n\\ no newline at the end\n" for line in lines)
 
 
@@ -47,26 +45,8 @@ def merge(base: str, ours: str, theirs: str) -> str | None:
     lines = base.splitlines(keepends=True)
     if len(lines) > MAX_LINES:
         return None
-    merged: list[str] = []
-    at = 0
-    for start, end, text in _combined(_hunks(lines, ours), _hunks(lines, theirs)) or [(-1, -1, [])]:
-        if start < 0:
-            return None
-        merged += lines[at:start] + text
-        at = end
-    return "".join(merged + lines[at:])
-
-
-def _hunks(base: list[str], other: str) -> list[_Hunk]:
-    new = other.splitlines(keepends=True)
-    steps = SequenceMatcher(None, base, new, autojunk=False).get_opcodes()
-    return [(i1, i2, new[j1:j2]) for tag, i1, i2, j1, j2 in steps if tag != "equal"]
-
-
-def _combined(left: list[_Hunk], right: list[_Hunk]) -> list[_Hunk] | None:
-    """The hunks of both sides in order; None when two of them differ about the same lines."""
-    ordered: list[_Hunk] = []
-    for hunk in sorted([*left, *right], key=lambda h: (h[0], h[1])):
+    ordered: list[_Hunk] = []  # of both sides
+    for hunk in sorted([*_hunks(lines, ours), *_hunks(lines, theirs)], key=lambda h: (h[0], h[1])):
         start, end, text = ordered[-1] if ordered else (-1, -1, list[str]())
         if hunk == (start, end, text):
             continue
@@ -77,4 +57,14 @@ def _combined(left: list[_Hunk], right: list[_Hunk]) -> list[_Hunk] | None:
             return None
         else:
             ordered.append(hunk)
-    return ordered
+    merged, at = list[str](), 0
+    for start, end, text in ordered:
+        merged += lines[at:start] + text
+        at = end
+    return "".join(merged + lines[at:])
+
+
+def _hunks(base: list[str], other: str) -> list[_Hunk]:
+    new = other.splitlines(keepends=True)
+    steps = SequenceMatcher(None, base, new, autojunk=False).get_opcodes()
+    return [(i1, i2, new[j1:j2]) for tag, i1, i2, j1, j2 in steps if tag != "equal"]

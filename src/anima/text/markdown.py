@@ -274,18 +274,16 @@ class _Outline:
             in_markup = self._until is not None or self._half or self._loose
             self._lost = self._lost or indented or in_markup or "\t" in prefix
             if not indented:  # else it is text or code, or a fence in a list
-                return self._open(fence[1], prefix)
+                self._fence, self._width, self._within = fence[1], len(prefix), len(self.found)
+                self._in_list, self._quoted, self._above = bool(prefix.strip(" >")), ">" in prefix, []
+                self._lost = self._lost or (self._in_list and self._quoted)
+                return None
         in_markup = self._until is not None or self._half or self._loose
         true = not (front or in_markup or prefix.strip() or len(prefix) > 3 or "\t" in prefix)
         nested = bool(prefix.strip()) or bool(_BARE_SIGN.match(inner))
         self._text(inner, start, end, true, true and not prefix and not self._lost, nested)
         self._markup(line, inner)
         return None
-
-    def _open(self, fence: str, prefix: str) -> None:
-        self._fence, self._width, self._within = fence, len(prefix), len(self.found)
-        self._in_list, self._quoted, self._above = bool(prefix.strip(" >")), ">" in prefix, []
-        self._lost = self._lost or (self._in_list and self._quoted)
 
     def _is_code(self, prefix: str, inner: str) -> bool:
         """Whether a line is still inside the open fence: the end of a list item or quote ends the code in it."""

@@ -580,14 +580,11 @@ def _says_otherwise(old: Sentence, new: Sentence, together: bool, crowded: bool)
         return True
     if changed and not changed & old.stems:
         return False
-    return together or (not crowded and _one_claim(old, new))
-
-
-def _one_claim(old: Sentence, new: Sentence) -> bool:
-    """Whether two are about just the same, and neither has a verb of its own that claims something else."""
+    # Or they are about just the same, and neither has a verb of its own that claims something else.
     claimed = STATIVE.intersection(new.frame) - new.names
     was = next((word for n, word in enumerate(old.frame) if n and word not in old.names and is_verb(word)), "is")
-    return old.subject == new.subject and claimed <= {*old.frame} and (was in PLAIN or was in new.frame)
+    is_one = old.subject == new.subject and claimed <= {*old.frame} and (was in PLAIN or was in new.frame)
+    return together or (not crowded and is_one)
 
 
 def _denies(old: Sentence, new: Sentence) -> bool:

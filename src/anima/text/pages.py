@@ -1,12 +1,11 @@
 """Pages of memory: the section that a line belongs to, and the page with the line there; what is remembered, noted and
 edited, as a page holds it; and bank pages, read.
 
-Promise: the one rule for everything that is added to memory, by whomever: the section that was named (made when there is
-none), else the one whose heading and lines it is most like, by the words they share and by what these mean, else `## Notes`. Only
-who names a heading that is shared, private or dreamed gets under it. The same page and line give the same place; no model is
-asked, and what is read of a page is bounded. A line that a page says already, in the same or nearly the same words, is found
-with its place; an edit looks for its text in what the listener sees and nowhere else, and only the span asked for changes.
-Not here: who may (gate), the write (memory), what is retained and how bank pages are made (dream.pages).
+Promise: one rule for all that is added to memory: the section that was named (made when there is none), else the one it is most
+like by shared words and their meaning, else `## Notes`. Only who names a heading that is shared, private or dreamed gets under
+it. The same page and line give the same place; no model is asked, and what is read of a page is bounded. A line that a page
+says already is found with its place; an edit looks for its text in what the listener sees alone, and only the span asked for
+changes. Not here: who may (gate), the write (memory), what is retained and how bank pages are made (dream.pages).
 """
 
 from __future__ import annotations
@@ -255,17 +254,13 @@ def _read(text: str) -> _Read:
     leads = bool(words) and next(iter(words)) in names
     asks = dict.fromkeys(_ASKS if text.rstrip().endswith("?") else ())
     words = asks | dict.fromkeys(_NAMES if leads else ()) | words
-    return _Read(words, frozenset(names), _meaning(table(), words))
-
-
-def _meaning(known: Meanings, words: Mapping[str, None]) -> Vector:
-    """What some words mean together: their sum, the first of them counting more; zeros where none is known."""
-    found, told = [0.0] * (len(known.vector(0)) - 1), 0
-    for row in [known.rows[word] for word in words if word in known.rows]:
-        share, vector = 1 + EARLY * math.exp(-told / FADES), known.vector(row)
-        found = [number + share * more for number, more in zip(found, vector, strict=False)]
+    # What they mean together: their sum, the first of them counting more; zeros where none is known.
+    meaning, told = [0.0] * (len(table().vector(0)) - 1), 0
+    for row in [rows[word] for word in words if word in rows]:
+        share, vector = 1 + EARLY * math.exp(-told / FADES), table().vector(row)
+        meaning = [number + share * more for number, more in zip(meaning, vector, strict=False)]
         told += vector[-1] >= TELLS
-    return found
+    return _Read(words, frozenset(names), meaning)
 
 
 def _unit(vector: Vector) -> Vector:

@@ -22,11 +22,17 @@ def edited(text: str, key: str, value: str | float | bool | Sequence[str] | None
     """A file's text with another value for a key; None takes the key out. The key `gate.rule` takes a rule as TOML, which
     comes before all others; `gate.rule:ID` without a value takes one out. Raises BadConfig where that cannot be done."""
     if key == RULE:
-        return _with_rule(text, str(value))
-    if key.startswith(f"{RULE}:"):
-        return _without_rule(text, key.partition(":")[2])
-    section, _, name = key.rpartition(".")
+        at = re.search(r"^\[\[gate\.rule\]\]", text, re.MULTILINE)
+        before, after = (text[: at.start()], text[at.start() :]) if at else (text.rstrip("\n") + "\n\n", "")
+        return before + str(value).rstrip("\n") + "\n" + ("\n" if after else "") + after
     table = tomllib.loads(text)
+    if key.startswith(f"{RULE}:"):
+        gate = table.get("gate", {})
+        gate["rule"] = [rule for rule in gate.get("rule", ()) if rule.get("id") != key.partition(":")[2]]
+        pieces = re.split(r"^(?=\[)", text, flags=re.MULTILINE)
+        rules = [n for n, piece in enumerate(pieces) if piece.startswith("[[gate.rule]]")]
+        return _meant(("".join(pieces[:n] + pieces[n + 1 :]) for n in rules), table)
+    section, _, name = key.rpartition(".")
     there = table.setdefault(section, {}) if section else table
     there.pop(name, None)
     if value is not None:
@@ -41,21 +47,6 @@ def edited(text: str, key: str, value: str | float | bool | Sequence[str] | None
     olds = [n for n in range(first, last) if re.match(rf"\s*{name}\s*=", lines[n])]
     ways = [(old, end) for old in olds for end in range(old + 1, last + 1)] or [(last, last)]
     return _meant(("".join([*lines[:old], *line, *lines[end:]]) for old, end in ways), table)
-
-
-def _with_rule(text: str, rule: str) -> str:
-    at = re.search(r"^\[\[gate\.rule\]\]", text, re.MULTILINE)
-    before, after = (text[: at.start()], text[at.start() :]) if at else (text.rstrip("\n") + "\n\n", "")
-    return before + rule.rstrip("\n") + "\n" + ("\n" if after else "") + after
-
-
-def _without_rule(text: str, id: str) -> str:
-    table = tomllib.loads(text)
-    gate = table.get("gate", {})
-    gate["rule"] = [rule for rule in gate.get("rule", ()) if rule.get("id") != id]
-    pieces = re.split(r"^(?=\[)", text, flags=re.MULTILINE)
-    ways = ("".join(pieces[:n] + pieces[n + 1 :]) for n, each in enumerate(pieces) if each.startswith("[[gate.rule]]"))
-    return _meant(ways, table)
 
 
 def _meant(ways: Iterable[str], table: Mapping[str, Any]) -> str:

@@ -351,7 +351,13 @@ class _Onnx:
         self._inputs = {put.name: "int32" if "int32" in put.type else "int64" for put in self._session.get_inputs()}
         if unknown := set(self._inputs) - set(_INPUTS):
             raise Failure(f"the model wants {printable(min(unknown))}, which we do not have", lasting=True)
-        self._output = _output(folder, [put.name for put in self._session.get_outputs()])
+        # What follows pooling in a folder (a Dense layer) only the whole graph can have done.
+        names, whole = [put.name for put in self._session.get_outputs()], "sentence_embedding"
+        modules = _json(folder / "modules.json", []) if whole not in names else ()
+        if any(str(module.get("type", "")).endswith(".Dense") for module in modules):
+            raise Failure("the model needs a layer that its ONNX file does not hold", lasting=True)
+        known = (name for name in (whole, "last_hidden_state", "token_embeddings") if name in names)
+        self._output = next(known, names[0])
 
     def __call__(self, texts: list[str]) -> Matrix:
         """The rows of texts: those of like length are run together, a bounded number of tokens at once."""
@@ -398,12 +404,3 @@ def _pooling(folder: Path) -> str:
     if len(chosen) > 1 or pooling not in ("mean", "cls", "max", "lasttoken"):
         raise Failure("the model pools in a way we do not know", lasting=True)
     return pooling
-
-
-def _output(folder: Path, names: list[str]) -> str:
-    """The output to take. What follows pooling in a folder (a Dense layer) only the whole graph can have done."""
-    if "sentence_embedding" in names:
-        return "sentence_embedding"
-    if any(str(module.get("type", "")).endswith(".Dense") for module in _json(folder / "modules.json", [])):
-        raise Failure("the model needs a layer that its ONNX file does not hold", lasting=True)
-    return next((name for name in ("last_hidden_state", "token_embeddings") if name in names), names[0])
