@@ -264,7 +264,10 @@ def block_before(file: Readable, end: int, size: int = BLOCK) -> tuple[int, byte
         if not start or (cut and (held[:-1] or cut < len(data))):
             return start + cut, b"".join(reversed(held))
         held[-1] = data
-        at, length, size = start, length + len(data), 2 * size
+        at, length = start, length + len(data)
+        size = max(
+            BLOCK, min(2 * size, MAX_LINE - length)
+        )  # in growing steps, and never much more than the longest line
     return at, b"".join(reversed(held))
 
 
