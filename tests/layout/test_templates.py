@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from anima.errors import BadArguments
 from anima.layout import BOOTSTRAP, starter_texts
 from anima.model import DocPath
-from anima.prompt import fields
-from anima.prompt.fields import IdentityFields
+from anima.prompt import identity as fields
+from anima.prompt.identity import IdentityFields
 from anima.site import stated_zone
 
 ARIA = starter_texts("Aria", "🌿")

@@ -8,8 +8,22 @@ from hypothesis import strategies as st
 
 from anima.errors import BadArguments
 from anima.layout.dialects import DIALECTS
-from anima.prompt.fields import FIELDS, IdentityFields, Peer, check, one_line, parse, peers, render
-from anima.prompt.identity import MAX_AVATAR_BYTES, Avatar, SourcedValue, avatar, first_avatar, resolve
+from anima.prompt.identity import (
+    FIELDS,
+    MAX_AVATAR_BYTES,
+    Avatar,
+    IdentityFields,
+    Peer,
+    SourcedValue,
+    avatar,
+    check,
+    first_avatar,
+    one_line,
+    parse,
+    peers,
+    render,
+    resolve,
+)
 
 SEED = ("name", "emoji", "vibe")  # what the prompts of the seed show
 KATE = """\

@@ -29,7 +29,7 @@ from anima import DocPath, Home, HomeError, Scope, Session
 from anima.agent.conversation import Answered, Conversation
 from anima.agent.models import Models
 from anima.mcp import Visitor, Visits, server
-from anima.prompt.fields import Subagent
+from anima.prompt.identity import Subagent
 from anima.sessions.tools import TABLE
 from anima.store.rows.store import RowStore
 from anima.testing import Clock, dice

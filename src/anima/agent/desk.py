@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from pydantic_ai.models import Model as ChatModel
 
     from anima.agent.servers import Server
-    from anima.prompt.fields import Subagent
+    from anima.prompt.identity import Subagent
     from anima.sessions.hand import OpenCall
     from anima.sessions.session import Session
 

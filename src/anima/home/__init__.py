@@ -132,7 +132,7 @@ class Home:
         """A new home with its core files. Whatever stands in the folder already is left as it is.
 
         A folder where one of this user's stood and vanished is refused, as it may only be unmounted, unless `again`."""
-        from anima.prompt.fields import check
+        from anima.prompt.identity import check
 
         for key, value in (("name", name), ("emoji", emoji)):
             if value:
@@ -210,7 +210,7 @@ class Home:
     def inbox(self) -> Inbox:
         """What waits for the owner, and their yes and no."""
         from anima.memory.inbox import Inbox
-        from anima.prompt.fields import parse
+        from anima.prompt.identity import parse
 
         def named(text: str) -> str:
             return parse(text).name or self.identity.name

@@ -21,8 +21,7 @@ from anima.errors import BadPath, BadText, Damaged, HomeError, NoSuchDocument, N
 from anima.layout import Listener, Row, how_to_own, is_unreviewed, layer_at, skill_line
 from anima.model import Actor, DocPath, Document, Finding, Runtime, Scope, Severity, fold
 from anima.prompt import Hook, Limits, Piece, Privacy, Prompt, compose, identity
-from anima.prompt.fields import FOLDERS, Peer, Subagent, parse, peers, render, subagent_of
-from anima.prompt.identity import Avatar, Decision, Resolved, WornSoul
+from anima.prompt.identity import Avatar, Decision, Peer, Resolved, Subagent, WornSoul
 from anima.site import Site
 from anima.text import may_hide
 from anima.text.markdown import Marks, View, front_matter, front_matter_end, lines_of, may_be_marked, sections
@@ -59,7 +58,7 @@ class AgentIdentity:
         own: list[tuple[str, identity.Fields]] = [("anima.toml [identity]", config.identity)]
         chain: list[tuple[str, identity.Fields]] = [(f"agent {a.id}", a) for a in config.agent if a.id == agent]
         if self._site.layout.has("identity"):
-            chain.append(("IDENTITY.md", parse(self._text_of("identity", listener))))
+            chain.append(("IDENTITY.md", identity.parse(self._text_of("identity", listener))))
         default = not config.agent or agent == config.agent[0].id
         return identity.resolve(own + chain if default else chain + own)
 
@@ -103,7 +102,7 @@ class AgentIdentity:
 
     def peers(self) -> tuple[Peer, ...]:
         """The agents AGENTS.md names as peers, in a list of its own or in a section of an operating guide."""
-        return peers(self._text_of("agents"))
+        return identity.peers(self._text_of("agents"))
 
     def _text_of(self, role: str, listener: Listener | None = None) -> str:
         """The document of a role, as the listener sees it if there is one; "" where there is none that can be read."""
@@ -130,37 +129,33 @@ class Prompts:
         # The table without the row that calls one file a soul: what another row keeps from a listener stays kept.
         self.table = replace(layout, others=tuple(row for row in layout.others if row.role != "alternate-soul"))
         # By path: a version, the document that it was of, and whether that may be marked.
-        self._large: dict[str, tuple[str, Document, bool]] = {}
+        self.large: dict[str, tuple[str, Document, bool]] = {}
 
     def document(self, path: str) -> Document:
         """A document; a very large one is read again only when it changed."""
         documents = self.site.store.documents
-        version, held = documents.version(path), self._large.get(path)
+        version, held = documents.version(path), self.large.get(path)
         if held is not None and version == held[0]:
             return held[1]
-        self._large.pop(path, None)
+        self.large.pop(path, None)
         document = documents.read(DocPath.parse(path))
         is_settled = self.site.clock() - document.time > _SETTLED  # times of files are coarse
         if len(document.text) >= _LARGE and is_settled and version and version == documents.version(path):
-            latest = dict(list(self._large.items())[-3:])
-            self._large = {**latest, path: (version, document, may_be_marked(document.text))}
+            latest = dict(list(self.large.items())[-3:])
+            self.large = {**latest, path: (version, document, may_be_marked(document.text))}
         return document
-
-    def is_marked(self, document: Document) -> bool:
-        held = self._large.get(document.path.text)
-        return held[2] if held is not None and held[1] is document else may_be_marked(document.text)
 
     def subagents(self) -> tuple[dict[str, Subagent], list[str]]:
         """The sub-agents of this home by their ids, and what is said of pages that are none. Of two with one id the first
         counts."""
         documents, found, wrong = self.site.store.documents, dict[str, Subagent](), list[str]()
-        for folder in FOLDERS:
+        for folder in identity.FOLDERS:
             for name in documents.names(documents.actual(DocPath.parse(folder)) or folder):
                 if not name.casefold().endswith(".md") or name.startswith(("_", ".")):
                     continue
                 path = f"{folder}/{name}"
                 try:
-                    page = subagent_of(path, documents.read(DocPath.parse(path)).text)
+                    page = identity.subagent_of(path, documents.read(DocPath.parse(path)).text)
                 except HomeError as error:
                     wrong.append(f"sub-agent left out: {error}")
                     continue
@@ -227,7 +222,7 @@ class _Gathering:
             elif row.form in ("text", "identity"):
                 piece = self._document(row, self._listener.path_of(row), self._listener.shows(row))
                 if row.form == "identity" and not piece.problem:
-                    line = render(piece.text, row.fields)
+                    line = identity.render(piece.text, row.fields)
                     empty = "" if line else "no field of it is filled in"
                     piece = replace(piece, text=line, reason=piece.reason or empty)
                 yield piece
@@ -348,7 +343,8 @@ class _Gathering:
         view = partial(self._listener.view, self._layout, document.path, visible=visible)
         if len(document.text) <= self._most_marked or document.text.startswith("---") or self._listener.sees_all:
             return view(document.text), True
-        if not self._prompts.is_marked(document):
+        held = self._prompts.large.get(document.path.text)
+        if not (held[2] if held is not None and held[1] is document else may_be_marked(document.text)):
             return view(document.text, marked=Marks()), True
         part = view(document.text[: document.text.rfind("\n", 0, self._most_marked) + 1])
         return part, False

@@ -53,8 +53,8 @@ if TYPE_CHECKING:
     from anima.memory import Proposal, Proposals, Unreviewed, WaitingCalls
     from anima.memory.forgotten import ForgottenList
     from anima.prompt import Prompt
-    from anima.prompt.fields import Subagent
     from anima.prompt.gather import Prompts
+    from anima.prompt.identity import Subagent
     from anima.sessions.replay import Resumed
 
 _MINUTE = timedelta(minutes=1)

@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from anima.memory import Proposal
     from anima.memory.write import Writer
     from anima.prompt import Prompt
-    from anima.prompt.fields import Subagent
     from anima.prompt.gather import Prompts
+    from anima.prompt.identity import Subagent
     from anima.search.current import Search
     from anima.sessions.record import Role
 

@@ -35,15 +35,7 @@ from anima.search.current import sqlite_tables
 from anima.search.tables import CheckedIndex
 from anima.site import Site, World, rules_for
 from anima.store import Store
-from anima.store.check import (
-    LOCKS,
-    CheckedBatches,
-    CheckedFiles,
-    CheckedHistory,
-    CheckedLedger,
-    set_aside,
-    still_ledger,
-)
+from anima.store import check as kept
 from anima.store.folder import Folder
 from anima.store.overlay import OverlayStore, upper_of
 from anima.store.place import FolderStore, open_home_folder
@@ -131,7 +123,7 @@ class _SmallFiles:
 
     def check(self) -> Iterator[Remark]:
         upper = upper_of(self._store)  # of a folder the ledger as it lies: looking mends nothing
-        ledger = cache(lambda: still_ledger(upper) if isinstance(upper, FolderStore) else upper.ledger)
+        ledger = cache(lambda: kept.still_ledger(upper) if isinstance(upper, FolderStore) else upper.ledger)
         for id in Proposals(self._store.state, ledger, self._site.clock).broken():
             yield _remark("proposal", path_of_state(f"{PENDING}/{id}"), id=id)
         if not ForgottenList(self._store.state, lambda: Key(bytes(32))).is_sound():
@@ -146,7 +138,7 @@ class _SmallFiles:
 
     def mend(self, found: Remark) -> str:
         with self._store.lock():
-            return f"set aside in {set_aside(_of_folder(self._store), found.about)}"
+            return f"set aside in {kept.set_aside(_of_folder(self._store), found.about)}"
 
 
 def _of_folder(store: Store) -> FolderStore:
@@ -196,7 +188,7 @@ class Doctor:
             return completed([gone])
         try:
             with self._opened() as (site, wrong):
-                if barred := _looked("the folder", CheckedFiles(_of_folder(site.store)).barred):
+                if barred := _looked("the folder", kept.CheckedFiles(_of_folder(site.store)).barred):
                     return completed(barred)
                 found = look(site, self._rooms, whole=not wrong, progress=self._progress)
                 return completed([*wrong, *found])
@@ -219,11 +211,11 @@ class Doctor:
         done, left = list[Deed](), found
         if any(map(_mendable, found)):
             with closing(self._bare(Folder(self._path)).store) as store:
-                files = CheckedFiles(_of_folder(store))
+                files = kept.CheckedFiles(_of_folder(store))
                 for _ in range(_PASSES):  # what lies inside comes to light when the outer one is open
                     known = {deed.about for deed in done}  # some disks know no modes
                     done += _mended(files, (each for each in files.barred() if each.about not in known))
-                done += _mended(files, files.misshapen(*LOCKS))  # else nothing could be locked
+                done += _mended(files, files.misshapen(*kept.LOCKS))  # else nothing could be locked
                 with store.lease("mending"):
                     for _ in range(_PASSES):
                         fresh = self._pass()
@@ -259,7 +251,7 @@ class Doctor:
         """The site of the home, and what is wrong with its configuration; then the site has that of no home."""
         wrong: list[Remark] = []
         site = self._bare(Folder(self._path))
-        if next(CheckedFiles(_of_folder(site.store)).barred(), None) is None:
+        if next(kept.CheckedFiles(_of_folder(site.store)).barred(), None) is None:
             site.store.close()
             try:
                 site = self._site()
@@ -321,8 +313,8 @@ def _parts(site: Site, rooms: CheckedRooms, *, whole: bool) -> list[tuple[str, C
             *below,
         ]
     files: list[tuple[str, Checked]] = [
-        ("the folder", CheckedFiles(_of_folder(store))),
-        ("the ledger", CheckedLedger(_of_folder(store), daily=site.layout.daily)),
+        ("the folder", kept.CheckedFiles(_of_folder(store))),
+        ("the ledger", kept.CheckedLedger(_of_folder(store), daily=site.layout.daily)),
         ("small files", _SmallFiles(site)),
         ("your configuration", UserFiles(site.env, store.name, store.identity)),
     ]
@@ -331,8 +323,8 @@ def _parts(site: Site, rooms: CheckedRooms, *, whole: bool) -> list[tuple[str, C
     index = CheckedIndex("index.sqlite", "The index", why=sqlite_tables(store).check, remove=store.state.remove)
     return [
         *files,
-        ("interrupted changes", CheckedBatches(_of_folder(store))),
-        ("history", CheckedHistory(_of_folder(store))),
+        ("interrupted changes", kept.CheckedBatches(_of_folder(store))),
+        ("history", kept.CheckedHistory(_of_folder(store))),
         ("the index", index),
         *(("transcripts", part) for part in rooms.parts(site)),
         *below,
