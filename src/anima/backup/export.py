@@ -2,9 +2,8 @@
 
 Promise: an export holds every regular file that is not machine state, byte for byte, and appears whole or not at all.
 `planned` gives every path a place of its own in another dialect: what has a role goes to where that dialect keeps the
-role, and what would take a role it never had, or a place that is taken, goes beneath `aside/`. Where that moved
-something, `.anima-export.json` leads back. Lines of JSON that were cut, altered, put together or are not ours raise
-BadText, at the latest at their end. Not here: the way in (import_).
+role, and what would take a role it never had, or a place that is taken, goes beneath `aside/`; `.anima-export.json`
+leads back. Lines of JSON that were cut or altered raise BadText, at the latest at their end. Not here: the way in (import_).
 """
 
 from __future__ import annotations

@@ -1,11 +1,9 @@
-"""Putting a snapshot in a home's place; and the proof that a home which was moved to another kind of store is the same
-there.
+"""Putting a snapshot in a home's place; and the proof that a home which was moved to another store is the same there.
 
 Promise: the whole archive is verified before anything is written; what is there now becomes a snapshot first; then the
-home is the old one or the new one, wherever it is killed (store.private). What was forgotten since is taken out of
-files and history before they count. Whatever no snapshot holds stays where it is; what stands in the way is named, and
-nothing is written. A home is moved over nothing, or over an earlier state of itself, and only when every file, every
-byte of the ledger and every version are the same.
+home is the old one or the new one, wherever it is killed (store.private). What was forgotten since is taken out of files
+and history before they count. Whatever no snapshot holds stays; what stands in the way is named, and nothing is written.
+A home is moved over nothing, or an earlier state of itself, and only when every file, record and version is the same.
 """
 
 from __future__ import annotations

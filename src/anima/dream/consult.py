@@ -1,11 +1,9 @@
 """Asking a model about a sweep: it proposes operations on lines, and code decides whether any of it may stand.
 
-Promise: the model sees lines as data and gives operations back; one refusal refuses them all, and then the
-deterministic plan stands. The owner's lines, and what the plan itself retires or moves, are never a model's to touch.
-No line a model writes is kept unless all its words, names, numbers and negations come from lines it was shown, and none
-that matters is left out. Nothing a model does (silence, nonsense, raising) changes memory, and nothing is locked or
-written here. Not here: what counts as a secret or an instruction (a predicate), the deterministic plan (plan), writing
-(sweep).
+Promise: one refusal refuses all operations, and then the deterministic plan stands. The owner's lines, and what the plan
+retires or moves, are never a model's to touch. No line a model writes is kept unless all its words, names, numbers and
+negations come from lines it was shown, and none that matters is left out. Nothing a model does (silence, nonsense,
+raising) changes memory; nothing is locked or written here. Not here: the plan (plan), writing (sweep).
 """
 
 from __future__ import annotations

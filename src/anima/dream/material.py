@@ -2,9 +2,8 @@
 between gathering, planning and writing.
 
 Promise: pure and frozen. Tallies fold the ledger's `recall` records one by one; only searches of the owner's own main
-sessions count, and the same question on the same day counts once. `why_junk` names the sort by shape, in linear time
-(tables/junk.toml). Not here: which line a digest belongs to (sweep), how lasting a sentence is (text), what else keeps
-a line out (plan).
+sessions count, and the same question on the same day counts once. `why_junk` names the sort by shape, in linear time.
+Not here: which line a digest belongs to (sweep), how lasting a sentence is (text), what else keeps a line out (plan).
 """
 
 from __future__ import annotations

@@ -2,9 +2,8 @@
 
 Promise: the same plan gives the same words. Of MEMORY.md only machine-written lines that are named go, and a dreamed
 heading that stands over nothing; every other byte stays. The diary quotes only lines that are trusted and that the scan
-sees nothing in. The bank is made anew from the `## Retain` sections of logs (docs/dreaming.md): of a page only the
-block between two comment marks. Not here: which lines (plan), whether a statement may be built on (sweep), reading the
-bank (text.pages).
+sees nothing in. The bank is made anew from the `## Retain` sections of logs: of a page only the block between two
+comment marks. Not here: which lines (plan), whether a statement may be built on (sweep), reading the bank (text.pages).
 """
 
 from __future__ import annotations

@@ -29,6 +29,7 @@ CROWD = 4  # so many notes about one thing, and it is one of which there is much
 RARE = 3  # notes that have a word which points to one fact
 MOST_SHARING = 12  # notes that have a word by which others are looked up
 DOUBTFUL_RECALLS, DOUBTFUL_DAYS, DOUBTFUL_QUESTIONS = 4, 3, 2  # what a line needs that is only perhaps lasting
+KINDS = {"attribute": "lasting attribute", "rule": "every time", "decision": "a decision"}  # by what reasons say
 
 
 @dataclass(slots=True, eq=False)
@@ -170,25 +171,20 @@ class _Night:
         if not self.rules.careful:
             return [], [], heirs
         for held in self.m.held:
-            found = self._retired(held)
-            if found is None:
+            old = sentence(held.fact)
+            group = self.groups.get(old.frame)
+            said = group.newest.day if group else held.since or held.night or self.m.today
+            if not held.machine and group is None:
+                said = held.since or date.min  # nobody knows when the owner wrote it; any change that says so counts
+            by = self._successor(old, said, group.tally if group else held.tally) or self._successor_of_twin(old, said)
+            if by is None or (not held.machine and not sentence(by.newest.text).changes):
                 continue
+            start = held.since or (group.first.day if group else None)
+            found = Retirement(held=held, by=by.newest, since=start, until=by.first.day)
             (retirements if held.machine else wishes).append(found)
             if held.machine:
                 heirs[sentence(found.by.text).frame].append(held)
         return retirements, wishes, heirs
-
-    def _retired(self, held: Held) -> Retirement | None:
-        old = sentence(held.fact)
-        group = self.groups.get(old.frame)
-        said = group.newest.day if group else held.since or held.night or self.m.today
-        if not held.machine and group is None:
-            said = held.since or date.min  # nobody knows when the owner wrote it; any change that says so counts
-        by = self._successor(old, said, group.tally if group else held.tally) or self._successor_of_twin(old, said)
-        if by is None or (not held.machine and not sentence(by.newest.text).changes):
-            return None
-        start = held.since or (group.first.day if group else None)
-        return Retirement(held=held, by=by.newest, since=start, until=by.first.day)
 
     def _successor_of_twin(self, old: Sentence, said: date) -> _Group | None:
         """What replaced a sentence that says the same as this one in other words, and has a word in common which few have."""
@@ -232,7 +228,7 @@ class _Night:
                 tally.join(part)
         last = date.fromisoformat(tally.last) if tally.last else note.day
         first = date.fromisoformat(tally.first) if tally.first else note.day
-        strong, hits = self.rules.careful, max(1, tally.hits)
+        strong, hits, told_of = self.rules.careful, max(1, tally.hits), " ".join(degree.reasons)
         total = tally.relative if strong else tally.ranked if self.rules.name == "nexo" else tally.scored
         return values.Evidence(
             recalls=len(tally.strong) if strong else tally.hits,
@@ -243,7 +239,7 @@ class _Night:
             last=last,
             mentions=len(noted),
             tags=len(tags(note.text)),
-            kind=_kind(degree) if strong else "",
+            kind=next((kind for kind, sign in KINDS.items() if sign in told_of), "") if strong else "",
         )
 
     def _twins_of(self, group: _Group) -> list[_Group]:
@@ -327,12 +323,6 @@ class _Night:
         added = sum(len(promotion.line) + 1 for promotion in promotions)
         size = len(dreamed_page(self.m, (), gone=gone, fold=fold)) + added + (HEADING if promotions else 0)
         return size <= self.m.budget - ROOM
-
-
-def _kind(degree: notes.Lasting) -> str:
-    told = " ".join(degree.reasons)
-    names = (("attribute", "lasting attribute"), ("rule", "every time"), ("decision", "a decision"))
-    return next((kind for kind, words_of in names if words_of in told), "")
 
 
 def key_of(text: str) -> str:

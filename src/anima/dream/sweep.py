@@ -1,10 +1,9 @@
 """Sweeps: dreaming done, from the ledger and the logs to one revision.
 
-Promise: gather, plan, write by the one road as the dreamer, all in one batch, and the mark last: a crash before the
-mark repeats the sweep and changes nothing twice. One sweep at a time across processes, by a lease; the mark it began
-with, and the memory it was planned on, are compared again under the home lock. While a model is asked nothing but the
-lease is held. Every line that a sweep writes is named with every line it was made of, by digest alone. Not here: what
-is promoted (plan, consult), the words of pages (pages).
+Promise: all is written by the one road, in one batch, and the mark last: a crash before the mark repeats the sweep and
+changes nothing twice. One sweep at a time across processes, by a lease; the mark it began with, and the memory it was
+planned on, are compared again under the home lock. While a model is asked nothing but the lease is held. Every line that
+a sweep writes is named with every line it was made of, by digest alone. Not here: what is promoted (plan, consult).
 """
 
 from __future__ import annotations

@@ -1,9 +1,8 @@
 """Forgetting: what holds something the owner wants gone, and how it goes. First the plan, then the deed.
 
 Promise: a plan touches nothing and lists everything that would be touched, and why; documents change by the one road,
-as one batch; what is forgotten is known again by its digest before the first line goes, so nothing brings it back
-meanwhile. Killed at any point, doing it again completes it. What makes no sense is said before anything is looked at.
-Not here: how phrases are found (text.phrases), and whoever else keeps text (holders).
+as one batch; what is forgotten is known again by its digest before the first line goes, so nothing brings it back.
+Killed at any point, doing it again completes it. Not here: how phrases are found (text.phrases), other holders (holders).
 """
 
 from __future__ import annotations

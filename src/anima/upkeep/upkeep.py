@@ -1,10 +1,9 @@
 """Upkeep: what of a home's memory is old, said twice or contradicted, the home in figures, and its health.
 
 Promise: looking changes nothing and asks no server. A suggestion is bound to the documents as they were looked at, and
-several are carried out as one change that one undo takes back. A line goes only when another says it, logs are moved
-and never deleted, and between two lines that contradict each other only the owner chooses. Each person's layer is
-looked at by itself. For figures nothing is kept; days are the user's. Not here: which lines say the same (hygiene), how
-long a folder keeps things (`Retention`).
+several are carried out as one change that one undo takes back. A line goes only when another says it, logs are moved and
+never deleted, and between two lines that contradict each other only the owner chooses. Each person's layer is looked at
+by itself. Not here: which lines say the same (hygiene), how long a folder keeps things (`Retention`).
 """
 
 from __future__ import annotations
