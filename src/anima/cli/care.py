@@ -16,25 +16,11 @@ import click
 import anima
 from anima.cli import show
 from anima.cli.command import Reply, command, day_of, home_path, open_home, table_of, unless_dry
-from anima.cli.show import (
-    counted,
-    flat,
-    inert,
-    listed,
-    need_person,
-    patient,
-    picked,
-    plain,
-    progress_bar,
-    say,
-    shortened,
-    whisper,
-)
+from anima.cli.show import counted, flat, inert, listed, need_person, picked, plain, progress_bar, say, whisper
 from anima.errors import BadArguments, Refused
 
 if TYPE_CHECKING:
     from anima import Candidate, Forgetting, Home, Imported, Look, Receipt, Restoration, Suggestion
-
 
 _LISTED = 60
 
@@ -103,7 +89,7 @@ def tidy(
             rule="terminal",
             hint="--yes carries out all suggestions without asking",
         )
-    with show.progress_bar("reading memory") as progress, patient("comparing what memory says", after=3):
+    with progress_bar("reading memory") as progress, show.patient("comparing what memory says", after=3):
         found = home.upkeep.look(days=days, parts=parts, progress=progress)
     if not json:
         _show_found(found, parts, limit=sys.maxsize if every else limit, done=fix or yes)
@@ -182,7 +168,7 @@ def _contradictions(found: Look) -> list[list[str]]:
 
 
 def _placed(line: Any) -> str:
-    return f"{inert(line.path)}:{line.number}  {shortened(flat(line.text), _WIDTH)}"
+    return f"{inert(line.path)}:{line.number}  {show.shortened(flat(line.text), _WIDTH)}"
 
 
 def _carry_out(home: Home, found: Look, *, ask: bool) -> tuple[Receipt, ...]:
@@ -244,7 +230,7 @@ MOST_EXPLAINED = 40
 
 @command()
 def dream(home: Home, dry_run: bool, explain: bool, since: str | None, preset: str | None) -> Reply:
-    with patient("dreaming: reading what was noted and asked for"):
+    with show.patient("dreaming: reading what was noted and asked for"):
         swept = home.dream(dry_run=dry_run, preset=preset, since=day_of(since, "--since"))
 
     def shown() -> None:
@@ -289,7 +275,6 @@ def _candidate(candidate: Candidate) -> dict[str, Any]:
 
 
 # -- a whole home, kept and moved ---------------------------------------------------------------------------------------------
-
 
 _SHOWN, _SHOWN_MOVED = 12, 20
 

@@ -336,7 +336,6 @@ def read(home: Home, path: str) -> Reply:
 
 # -- getting to know the others -----------------------------------------------------------------------------------------------
 
-
 SHELLS = ("bash", "zsh", "fish")
 
 

@@ -21,7 +21,6 @@ from anima.model import DocPath, Origin
 if TYPE_CHECKING:
     from anima import Home, Listed, Revision, Tool
 
-
 _MARKS = re.compile(r"\A[-*+ ]*(\[\d\d:\d\d\] )?")  # what a line of a list or of a log begins with
 
 
@@ -229,7 +228,6 @@ def audit(home: Home, action: str, limit: int) -> Reply:
 
 
 # -- conversations ------------------------------------------------------------------------------------------------------------
-
 
 _POLL = 0.3
 _STEPS = "·▁▂▃▄▅▆▇█"

@@ -282,7 +282,6 @@ def _sweep(folder: Path, top: Sequence[Path]) -> None:
 
 # -- moving in ----------------------------------------------------------------------------------------------------------------
 
-
 _NOTHING = "anima has no such setting"
 _SECRET = re.compile(r"(?i)(?:key|token|secret|password)$")
 _LISTS = ("prompt.additional",)  # keys to which several values may go

@@ -426,7 +426,6 @@ def etag(digest: str) -> str:
 
 # -- what is told of requests -------------------------------------------------------------------------------------------------
 
-
 requests = logging.getLogger("anima.requests")
 
 

@@ -203,7 +203,6 @@ ABOUT = PageView(path="/about", template="about.html", show=about)
 
 # -- what asks for the owner --------------------------------------------------------------------------------------------------
 
-
 MOST_ROWS, FIRST_ROWS = 300, 60  # of the inbox on one page; of a part of tidying, and of chats, before more
 MOST_DONE = 5  # changes that can be undone here
 SHORT = 160  # characters of a line that a row shows whole
