@@ -135,7 +135,23 @@ class _Names:
         self._told_of: set[str] = set()  # whom lines under a heading of people are about
         for one in given:
             self._take(one)
-        self._decide(asked)
+        # The keys that are names: pages, links, mentions and people; else two lines, one of them with the name inside a
+        # sentence (or more than one word), and not a common word begun large.
+        self.people |= {key for key in self._told_of if not self._small[key] and key not in _NOBODY}
+        self.known |= {*self.pages, *self.people}
+        for key in self._within | self._leads:
+            inside, leads, (first, _, rest) = self._within[key], self._leads[key], key.partition(" ")
+            is_name = inside + leads > 1 and self._small[key] < inside
+            if not is_name and rest and leads > 1:
+                is_name = not self._small[first] and not notes.is_any_verb(first)
+            # As in `Met Ana`, it may be another name with a word before it.
+            if is_name and not (rest and (rest in self.known or self._within[rest] > inside)):
+                self.known.add(key)
+        self.known = (self.known | {asked}) - {""}
+        self._heads: dict[str, int] = {}  # the first word of each name, and how many words the longest such name has
+        for key in self.known:
+            first, size = key.partition(" ")[0], min(key.count(" ") + 1, _LONGEST)
+            self._heads[first] = max(size, self._heads.get(first, 0))
 
     def _take(self, one: Text) -> None:
         owner, among_people = "", False
@@ -182,25 +198,6 @@ class _Names:
         key = key_of(name)
         self.called.setdefault(key, " ".join(name.split()))
         return key
-
-    def _decide(self, asked: str) -> None:
-        """The keys that are names: pages, links, mentions and people; else two lines, one of them with the name inside a
-        sentence (or more than one word), and not a common word begun large."""
-        self.people |= {key for key in self._told_of if not self._small[key] and key not in _NOBODY}
-        self.known |= {*self.pages, *self.people}
-        for key in self._within | self._leads:
-            inside, leads, (first, _, rest) = self._within[key], self._leads[key], key.partition(" ")
-            is_name = inside + leads > 1 and self._small[key] < inside
-            if not is_name and rest and leads > 1:
-                is_name = not self._small[first] and not notes.is_any_verb(first)
-            # As in `Met Ana`, it may be another name with a word before it.
-            if is_name and not (rest and (rest in self.known or self._within[rest] > inside)):
-                self.known.add(key)
-        self.known = (self.known | {asked}) - {""}
-        self._heads: dict[str, int] = {}  # the first word of each name, and how many words the longest such name has
-        for key in self.known:
-            first, size = key.partition(" ")[0], min(key.count(" ") + 1, _LONGEST)
-            self._heads[first] = max(size, self._heads.get(first, 0))
 
     def in_line(self, said: _Said) -> list[str]:
         """The names that a line holds, in their order, each once. This is what counts, everywhere."""

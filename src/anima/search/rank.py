@@ -432,18 +432,12 @@ def _finished(hits: list[Hit], query: Query) -> list[Hit]:
     if query.per_source is not None:
         seen = defaultdict[str, Iterator[int]](count)
         hits = [hit for hit in hits if next(seen[hit.path.text]) < query.per_source]
-    if query.mmr is not None:
-        hits = _diverse(hits, query.mmr, query.limit)
-    return hits[: query.limit]
-
-
-def _diverse(hits: Sequence[Hit], share: float, limit: int) -> list[Hit]:
-    """Maximal marginal relevance: each next hit is good and unlike those chosen, by the words they share."""
+    if (share := query.mmr) is None:
+        return hits[: query.limit]
+    # Maximal marginal relevance: each next hit is good and unlike those chosen, by the words they share.
     bags = [frozenset(cut(hit.text)) for hit in hits]
-    likeness = [0.0] * len(hits)
-    left = list(range(len(hits)))
-    chosen: list[int] = []
-    while left and len(chosen) < limit:
+    likeness, left, chosen = [0.0] * len(hits), list(range(len(hits))), list[int]()
+    while left and len(chosen) < query.limit:
         best = max(left, key=lambda n: (share * hits[n].score - (1 - share) * likeness[n], -n))
         left.remove(best)
         chosen.append(best)

@@ -38,7 +38,7 @@ _SOUGHT = 16  # words of a query for which a preview is looked for
 _SQL = dict[str, str]()
 for _name, _statement in read_table("sessions", "talks").items():
     _SQL[_name] = _statement.format_map(_SQL)  # those above that it names
-
+_SQL_ID = "select id from session where folder = ? and name = ?"
 T = TypeVar("T")
 
 
@@ -178,7 +178,14 @@ class TranscriptIndex:
                 erased += _erased(db, logs, state.id)
             listed, turns = self._read_on(logs, state, before)
             db.execute(_SQL["put"], (logs.name, *listed, state.of, state.size, state.version))
-            _add(db, logs, state.id, turns)
+            session = db.execute(_SQL_ID, (logs.name, state.id)).fetchone()[0]
+            first = db.execute("select coalesce(max(id), 0) + 1 from turn").fetchone()[0]
+            rows = [(id, turn, turn.words[:INDEXED]) for id, turn in enumerate(turns, first)]
+            said = ((id, session, turn.number, time_said(turn), turn.role, turn.source_plugin) for id, turn, _ in rows)
+            db.executemany("insert into turn values(?, ?, ?, ?, ?, ?)", said)
+            db.executemany("insert into spoken values(?, ?)", ((id, text) for id, _, text in rows))
+            words = ((id, " ".join(cut(text))) for id, _, text in rows)
+            db.executemany("insert into words(rowid, text) values(?, ?)", words)
             taken += len(turns)
         if erased:
             db.execute("insert into words(words) values('optimize')")
@@ -287,7 +294,7 @@ def _listed(rows: Iterable[tuple[Any, ...]]) -> Sequence[Listed]:
 
 def _erased(db: sqlite3.Connection, logs: Logs, name: str) -> int:
     """Takes a session out with all its words; how many there were."""
-    row = db.execute("select id from session where folder = ? and name = ?", (logs.name, name)).fetchone()
+    row = db.execute(_SQL_ID, (logs.name, name)).fetchone()
     if row is None:
         return 0
     ids = "select id from turn where session = ?"
@@ -322,16 +329,6 @@ def _row(
         parent=header.parent,
         closed=isinstance(last, replay.Close),
     )
-
-
-def _add(db: sqlite3.Connection, logs: Logs, name: str, turns: Sequence[replay.Turn]) -> None:
-    session = db.execute("select id from session where folder = ? and name = ?", (logs.name, name)).fetchone()[0]
-    first = db.execute("select coalesce(max(id), 0) + 1 from turn").fetchone()[0]
-    rows = [(id, turn, turn.words[:INDEXED]) for id, turn in enumerate(turns, first)]
-    said = ((id, session, turn.number, time_said(turn), turn.role, turn.source_plugin) for id, turn, _ in rows)
-    db.executemany("insert into turn values(?, ?, ?, ?, ?, ?)", said)
-    db.executemany("insert into spoken values(?, ?)", ((id, text) for id, _, text in rows))
-    db.executemany("insert into words(rowid, text) values(?, ?)", ((id, " ".join(cut(text))) for id, _, text in rows))
 
 
 def _some(db: sqlite3.Connection, words: Sequence[str], seen: dict[str, Any]) -> list[tuple[Any, ...]]:

@@ -238,9 +238,6 @@ def _bare(line: str) -> str:
     return " ".join(words_of(said_in(line))) or line.strip()
 
 
-# -- what is worth keeping ----------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
     """A line worth writing down, the turn it came from, and why."""

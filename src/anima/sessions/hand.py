@@ -316,21 +316,18 @@ class Hand:
                 wish=wish,
                 unseen=sight is Sight.NONE,
             )
-            receipt = self.rooms.writer().submit([self._apart(change)], situation=situation, what=what)[0]
+            if change.kind is Kind.APPEND:  # what is added at the end comes under no shared, private or dreamed heading
+                try:
+                    before = opening_for(self.site.store.documents.read(change.path).text)
+                except HomeError:
+                    pass  # nothing stands there, or the road in says what is wrong with it
+                else:
+                    change = replace(change, text=before + change.text, added=change.text)
+            receipt = self.rooms.writer().submit([change], situation=situation, what=what)[0]
             if receipt.status != "refused":
                 self._recent.append(now)
             # A revision has an id only where something changed, and so tells what stood there; so does a place.
             return receipt if sight is Sight.WHOLE else replace(receipt, revision=None, digest=None, section=None)
-
-    def _apart(self, change: Change) -> Change:
-        """A change whose lines, added at the end, come under no heading that is shared, private or dreamed."""
-        if change.kind is not Kind.APPEND:
-            return change
-        try:
-            before = opening_for(self.site.store.documents.read(change.path).text)
-        except HomeError:
-            return change  # nothing stands there, or the road in says what is wrong with it
-        return replace(change, text=before + change.text, added=change.text)
 
     def wish_forgotten(self, change: Change, wish: Mapping[str, str]) -> Receipt:
         """A wish to forget: it waits for the owner, always. A session that may not write may not wish either."""

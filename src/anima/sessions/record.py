@@ -340,9 +340,6 @@ def _opened(folder: Logs, id: str, header: Header) -> OpenLog:
     return file
 
 
-# -- forgetting -----------------------------------------------------------------------------------------------------------
-
-
 Touches = Callable[[str], bool]
 Picks = Callable[[Turn], bool]
 

@@ -300,6 +300,10 @@ class Said:
             yield from ((folder, id) for id in sorted(folder.versions()))
 
     def find(self, sought: Sought) -> Iterator[Touched | Left]:
+        def noted(text: str) -> bool:
+            sought.matched = tuple(dict.fromkeys((*sought.matched, *sorted(sought.words.found(text)))))
+            return False
+
         whose = {id: layer for id, _, layer in self.headers()} if sought.layer is not None else {}
         for folder, id in self._walk():
             if sought.layer is not None and whose.get(id) != sought.layer:
@@ -307,7 +311,7 @@ class Said:
             try:
                 count = touched(folder, id, *_speaking(sought, id))
                 if count and sought.words.pattern is not None:  # what fits it here stays forgotten, too
-                    touched(folder, id, lambda text: _note_matches(sought, text))
+                    touched(folder, id, noted)
             except HomeError as error:
                 yield Left(folder.path_of(id), str(error))
                 continue
@@ -345,11 +349,6 @@ def _speaking(sought: Sought, id: str) -> tuple[Touches, Picks]:
         return sought.entry(id, person_of(turn.sender_id, turn.source_plugin), turn.time, turn.text)
 
     return sought.words.touches, picks
-
-
-def _note_matches(sought: Sought, text: str) -> bool:
-    sought.matched = tuple(dict.fromkeys((*sought.matched, *sorted(sought.words.found(text)))))
-    return False
 
 
 def origins(names: Iterable[str]) -> frozenset[Origin]:

@@ -187,7 +187,11 @@ def _suffix(word: str) -> str:
     for ending, least in (("ingly", 4), ("edly", 4), ("ing", 3), ("ed", 3)):
         root = word[: -len(ending)]
         if word.endswith(ending) and len(root) >= least - 1 and any(letter in "aeiouy" for letter in root):
-            return _restored(root)
+            # What stood before -ing or -ed: `hopp` was `hop`, `mak` was `make`.
+            if len(root) > 3 and root[-1] == root[-2] and root[-1] not in "lsz":
+                return root[:-1]
+            is_cut = len(root) == 3 and root[-1] not in "aeiouwxy" and root[-2] in "aeiou" and root[0] not in "aeiou"
+            return root + "e" if is_cut or len(root) == 2 else root
     for ending, least, to in _LONG_ENDINGS:
         root = word[: -len(ending)]
         if word.endswith(ending) and len(root) >= least:
@@ -204,15 +208,6 @@ _LONG_ENDINGS = tuple(
         ion 4;able 4;ible 4;fully 3;ful 3;ally 4 al;ity 4;ive 4 iv;ize 4 iz;ise 4 iz;ly 4;or 4;er 4""".split(";"),
     )
 )
-
-
-def _restored(root: str) -> str:
-    """What stood before -ing or -ed: `hopp` was `hop`, `mak` was `make`."""
-    if len(root) > 3 and root[-1] == root[-2] and root[-1] not in "lsz":
-        return root[:-1]
-    if len(root) == 3 and root[-1] not in "aeiouwxy" and root[-2] in "aeiou" and root[0] not in "aeiou":
-        return root + "e"
-    return root + "e" if len(root) == 2 else root
 
 
 @cache
@@ -273,9 +268,6 @@ def visible(text: str, limit: int = 400) -> str:
     if not shown.isprintable():
         shown = "".join(c if c.isprintable() else name_of(c) if unicodedata.category(c) != "Zs" else " " for c in shown)
     return shown if len(text) <= limit else shown + "…"
-
-
-# -- tables ------------------------------------------------------------------------------------------------------------
 
 
 def read_table(place: str, name: str) -> dict[str, Any]:

@@ -282,7 +282,14 @@ class _Outline:
         true = not (front or in_markup or prefix.strip() or len(prefix) > 3 or "\t" in prefix)
         nested = bool(prefix.strip()) or bool(_BARE_SIGN.match(inner))
         self._text(inner, start, end, true, true and not prefix and not self._lost, nested)
-        self._markup(line, inner)
+        # Blocks of HTML, and comments that begin inside a line: nothing in them is a heading for certain.
+        self._half = comment_after(inner, self._half)
+        self._loose = bool(line.strip()) and (self._loose or bool(_TAG.match(inner)))
+        if self._until is None:
+            self._until = next((ends for begins, ends in _MARKUP if begins.match(inner)), None)
+            inner = inner[2:]
+        if self._until is not None and self._until.search(inner):
+            self._until = None
         return None
 
     def _is_code(self, prefix: str, inner: str) -> bool:
@@ -327,16 +334,6 @@ class _Outline:
         self._above_firm &= firm and self._above_true and not inner.startswith("[")
         if _PRIVATE.search(inner):
             self._above_wish = inner.strip()
-
-    def _markup(self, line: str, inner: str) -> None:
-        """Follows blocks of HTML, and comments that begin inside a line: nothing in them is a heading for certain."""
-        self._half = comment_after(inner, self._half)
-        self._loose = bool(line.strip()) and (self._loose or bool(_TAG.match(inner)))
-        if self._until is None:
-            self._until = next((ends for begins, ends in _MARKUP if begins.match(inner)), None)
-            inner = inner[2:]
-        if self._until is not None and self._until.search(inner):
-            self._until = None
 
 
 def _close(text: str, found: list[_Heading]) -> Iterator[Section]:

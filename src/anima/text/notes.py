@@ -422,9 +422,6 @@ def _shared_ends(a: Sequence[str], b: Sequence[str]) -> tuple[int, int]:
     return front, shared(a[front:][::-1], b[front:][::-1])
 
 
-# -- what replaces, and what adds --------------------------------------------------------------------------------------------
-
-
 @lru_cache(maxsize=262_144)
 def relation(old: Sentence, new: Sentence, *, together: bool = False, crowded: bool = True) -> Relation | None:
     """What `new` is to `old`. `together` says whether searches that found one also found the other; `crowded`, whether

@@ -3,8 +3,7 @@
 Promise: a phrase is found as whole words, in scripts that part them, whatever its case, Unicode form, blanks and line
 breaks are; one of several words also across punctuation, markup, link targets and characters nobody sees, between its
 words and inside them; only whole lines go, and a bullet takes along what hangs below it; every other line stays as it
-was, byte for byte. Linear in the text.
-Not here: where to look (forget), and what stays forgotten (forgotten).
+was, byte for byte. Linear in the text. Not here: where to look (forget), and what stays forgotten (forgotten).
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum
@@ -298,8 +298,14 @@ def _words(raw: list[str], dated: bool) -> tuple[str, ...]:
     found = [part for word in raw for part in _parts(word)]
     if dated:
         found = [word for word in found if word not in WEEKDAYS or len(word) < 3]
+    read, at = list[str](), 0
+    while at < len(found):
+        rows = _PHRASES.get(found[at], ())
+        row = next((row for row in rows if tuple(found[at : at + len(row[0])]) == row[0]), None)
+        read += row[1] if row else (found[at],)
+        at += len(row[0]) if row else 1
     words: list[str] = []
-    for word in _read_phrases(found):
+    for word in read:
         if word in _HALVES and words and words[-1][0].isdigit():
             hour, colon, minutes = words[-1].partition(":")
             if hour.isdigit() and int(hour) <= 12:
@@ -319,15 +325,6 @@ def _parts(raw: str) -> tuple[str, ...]:
         return ("can", "not")
     parts = word.removesuffix("'s").split("'") if "'" in word else (word,)
     return tuple(NUMBERS.get(part, part) for part in parts if part)
-
-
-def _read_phrases(words: list[str]) -> Iterator[str]:
-    at = 0
-    while at < len(words):
-        rows = _PHRASES.get(words[at], ())
-        row = next((row for row in rows if tuple(words[at : at + len(row[0])]) == row[0]), None)
-        yield from row[1] if row else (words[at],)
-        at += len(row[0]) if row else 1
 
 
 def _number(word: str) -> str:
