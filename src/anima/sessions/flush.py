@@ -206,13 +206,22 @@ class Flushing:
     def _silent(
         self, complete: Complete | None, now: datetime, turns: Sequence[Turn]
     ) -> tuple[str, list[Receipt], list[str]]:
-        """One turn nobody sees. What it answers is data: bullets for the log, and nothing else."""
+        """One turn nobody sees: the task, and what was said, as data; of that the latest turns that fit, in their order, and what
+        is left out is said. What it answers is data: bullets for the log, and nothing else."""
         if complete is None or self._asked or self._failures >= FAILURES or not turns:
             return "not asked", [], []
         path = self._hand.listener.daily_path(self._site.layout, now.date()).text
         try:
-            answer = complete(silent_turn(f"{now:%A, %Y-%m-%d %H:%M}", path, turns))
-            bullets = bullets_of(answer)
+            said, room = list[str](), SHOWN
+            for turn in reversed(turns):
+                line = f"{turn.role}: {_cut(turn.content.strip(), SHOWN_TURN)}"
+                if (room := room - len(line) - 1) < 0:
+                    said.append(f"[{len(turns) - len(said)} earlier turns are left out]")
+                    break
+                said.append(line)
+            shown, day = defuse_tags("\n".join(reversed(said)), ("conversation",)), f"{now:%A, %Y-%m-%d %H:%M}"
+            asked = str(WORTH["silent"].format(day=day, path=path, silence=SILENCE, shown=shown))
+            bullets = bullets_of(complete(asked))
         except Exception:  # a host's model fails in its own ways, and none of them may cost what was said
             self._failures += 1
             return "failed", [], []
@@ -361,21 +370,6 @@ def _marked(text: str) -> str:
 
 def _cut(text: str, most: int = MAX_KEPT) -> str:
     return text if len(text) <= most else text[: most - 1].rsplit(" ", 1)[0] + "…"
-
-
-def silent_turn(day: str, path: str, turns: Sequence[Turn]) -> str:
-    """What a host's model is asked in the one silent turn before the cut: the task, and what was said, as data. Of that the
-    latest turns that fit, in their order; what is left out is said."""
-    lines: list[str] = []
-    room = SHOWN
-    for turn in reversed(turns):
-        line = f"{turn.role}: {_cut(turn.content.strip(), SHOWN_TURN)}"
-        if (room := room - len(line) - 1) < 0:
-            lines.append(f"[{len(turns) - len(lines)} earlier turns are left out]")
-            break
-        lines.append(line)
-    shown = defuse_tags("\n".join(reversed(lines)), ("conversation",))
-    return str(WORTH["silent"].format(day=day, path=path, silence=SILENCE, shown=shown))
 
 
 def bullets_of(reply: str) -> Sequence[str]:

@@ -393,20 +393,18 @@ class RemoteEmbedder(Client):
             if (self._clock() - started).total_seconds() > timeout:
                 raise Failure(_LATE, again=True, slow=True)
         if response.status_code != 200:
-            raise self._refusal(response.status_code, response.headers.get("retry-after", ""), bytes(body))
+            status, code = response.status_code, _error_code(bytes(body))
+            if status in _LASTING or code == "insufficient_quota":
+                raise Failure(_LASTING.get(status, "the quota is used up"), lasting=True)
+            if 300 <= status < 400:
+                raise Failure("it redirects elsewhere, which is not followed", lasting=True)
+            later = response.headers.get("retry-after", "") if status in (429, 503) else None
+            asked = None if later is None else _seconds(later, self._clock)
+            why = f"it answered {status}" + (f" ({code})" if code else "")
+            raise Failure(why, again=status in _PASSING, too_much=status in _TOO_MUCH, asked=asked)
         if len(body) > limit:
             raise Failure("its answer is too large", lasting=True)
         return bytes(body)
-
-    def _refusal(self, status: int, retry_after: str, body: bytes) -> Failure:
-        code = _error_code(body)
-        if status in _LASTING or code == "insufficient_quota":
-            return Failure(_LASTING.get(status, "the quota is used up"), lasting=True)
-        if 300 <= status < 400:
-            return Failure("it redirects elsewhere, which is not followed", lasting=True)
-        asked = _seconds(retry_after, self._clock) if status in (429, 503) else None
-        why = f"it answered {status}" + (f" ({code})" if code else "")
-        return Failure(why, again=status in _PASSING, too_much=status in _TOO_MUCH, asked=asked)
 
 
 def _decoded(raw: bytes, count: int) -> Matrix:
