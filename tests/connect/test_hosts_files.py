@@ -15,9 +15,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anima import BadInput, Home, Refused
-from anima.connect import texts
-from anima.connect.hosts import HOSTS
-from anima.connect.texts import with_block, without_block
+from anima.connect import hosts as texts
+from anima.connect.hosts import HOSTS, with_block, without_block
 from connecting import connecting
 
 VALUE = {"command": "anima", "args": ["mcp", "--home", "/aria"]}

@@ -158,7 +158,7 @@ def test_every_value_of_an_example_lands_in_the_file_or_in_the_list(found: Setti
     if name != ".env":
         import yaml
 
-        from anima.connect import texts
+        from anima.connect import hosts as texts
 
         tree = texts.at(EXAMPLES[name], ()) if name.endswith("json") else yaml.safe_load(EXAMPLES[name])
         assert leaves(tree) == leaves(made) + len(found.left) + AS_HERE.get(name, 0)

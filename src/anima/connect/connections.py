@@ -6,7 +6,7 @@ file is replaced whole, by a rename, with its mode kept, and a link is followed 
 home's credentials; taking out gives its bytes back where nobody else changed the file since, and else takes out just what is ours.
 A host that runs no hook of ours is told of. Every value of a file of another system's lands in `anima.toml` or in the list of what has
 no counterpart, with the reason; none is lost, no key goes into a file, and what the home's own file says already stays as it is. Not
-here: what is changed for whom (hosts), and how as text (texts); the table of settings (tables/settings.toml).
+here: what is changed for whom, and how as text (hosts); the table of settings (tables/settings.toml).
 """
 
 from __future__ import annotations
@@ -27,9 +27,8 @@ from typing import Any
 import yaml
 
 from anima.config import FILE, load, told
-from anima.connect import Spool, texts, write_private
-from anima.connect.hosts import HOSTS, Host, Wiring
-from anima.connect.texts import HostEdit, drawn
+from anima.connect import Spool, write_private
+from anima.connect.hosts import HOSTS, Host, HostEdit, Wiring, at, drawn
 from anima.errors import BadArguments, BadInput, BadPath, NotFound, Refused
 from anima.home import Home
 from anima.layout.trust import folder as user_folder
@@ -348,7 +347,7 @@ def _read(name: str, text: str) -> tuple[dict[str, Any], tuple[str, ...]]:
         except (yaml.YAMLError, RecursionError) as error:
             raise BadInput(f"{name} cannot be read as YAML ({str(error).splitlines()[0]})") from None
     elif text.lstrip().startswith(("{", "//", "/*")):
-        tree, systems = texts.at(text, ()), ("openclaw", "agentscope")
+        tree, systems = at(text, ()), ("openclaw", "agentscope")
     else:
         return {key: value.strip().strip("\"'") for key, value in _EXPORT.findall(text)}, ("ironclaw",)
     if isinstance(tree, list):
