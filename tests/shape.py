@@ -28,7 +28,7 @@ TOP, TESTING, DATA = "(top)", "testing", "(data)"
 SPINE = {TOP, "home", "text", "layout", "ledger", "store", "gate", "memory", "prompt"}
 ABOVE_HOME = {"home", "compat", "aio", "agent", "connect", "cli", "web", "mcp", TESTING}
 LONGEST_MODULE = 600
-DRAWN = {".html", ".css", ".js", ".md", ".toml", ".txt", ".json", ".svg", ".yaml"}  # data whose lines mean something
+DRAWN = {".html", ".css", ".js", ".md", ".toml", ".txt", ".json", ".svg", ".yaml", ".sql"}  # data with lines
 LOOKED_AT = (
     ast.Import,
     ast.ImportFrom,
