@@ -35,6 +35,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from anima.errors import HomeError, MissingExtra, Refused, StaleWrite, TooMany, http_status, printable
 from anima.model import Receipt, digest_of
+from anima.text import read_table
 from anima.web.tokens import Pass, Tickets
 
 log = logging.getLogger("anima.web")
@@ -46,19 +47,7 @@ FOR_AGENTS = ("/api/v1/tools", "/api/v1/agent", "/mcp", "/v1")
 KEY = "x-anima-key"  # the header of the half that no cookie holds
 _SMALL = 4_096  # bytes of a form before anybody is known
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
-_POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; font-src 'self'; connect-src 'self'; "
-    "form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
-)
-_HEADERS = {
-    "Content-Security-Policy": _POLICY,
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Resource-Policy": "same-origin",
-    "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
-    "Referrer-Policy": "same-origin",  # with none at all, browsers hide the origin of our own forms too
-    "X-Content-Type-Options": "nosniff",
-    "X-Frame-Options": "DENY",
-}
+_HEADERS: dict[str, str] = read_table("web", "headers")  # of every answer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,6 +23,7 @@ from starlette.responses import RedirectResponse, Response
 from anima import DocPath, Document, Entry, Revision, Scope, lines_of, sections, unified
 from anima.errors import BadArguments, HomeError, NoSuchDocument, NoSuchRevision, StaleWrite
 from anima.model import digest_of, fold
+from anima.text import read_table
 from anima.web.draw import marks, prose, source
 from anima.web.pages import PageView, WebPage, asked_number
 from anima.web.pages.agent import told_of
@@ -40,15 +41,7 @@ _WAYS = ("read", "source", "edit", "history")
 Node = dict[str, Any]  # a folder, or a document, of the tree
 _WORD = re.compile(r"\w+")
 _TEXTS = ("md", "txt", "toml", "json", "jsonl", "yaml", "yml", "csv")
-_KINDS = {
-    "user": "about you",
-    "agents": "guide",
-    "user-layer": "another person’s",
-    "config": "settings",
-    "diary": "dream diary",
-    "alternate-soul": "other soul",
-    "daily": "daily log",
-}
+_KINDS: dict[str, str] = read_table("web", "kinds")
 
 
 def show(here: Served, request: Request) -> dict[str, Any] | Response:
