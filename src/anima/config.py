@@ -353,7 +353,7 @@ def _one_of(*names: str) -> Callable[[Any], str]:
         if raw in names:
             return str(raw)
         wrong = f"this must be one of {', '.join(names)}, not {_named(raw)}"
-        raise ValueError("; ".join(filter(None, (wrong, meant(str(raw), names)))))
+        raise ValueError("; ".join(filter(None, (wrong, meant(str(raw), names, near=0.6)))))
 
     return read
 
@@ -417,7 +417,7 @@ def _tables(kind: Any, required: str, readers: Mapping[str, Callable[[Any], Any]
             raise ValueError("each entry is a table")
         for key in raw:
             if key not in known:
-                raise ValueError("; ".join(filter(None, (f"there is no key {key!r}", meant(key, known)))))
+                raise ValueError("; ".join(filter(None, (f"there is no key {key!r}", meant(key, known, near=0.6)))))
         if not raw.get(required):
             raise ValueError(f"an entry needs {required!r}")
         return kind(**{key: (readers.get(key) or _text)(value) for key, value in raw.items()})

@@ -206,13 +206,13 @@ def printable(text: str, limit: int = 120) -> str:
     return shown if len(text) <= limit else shown[:limit] + "…"
 
 
-def meant(word: str, known: Iterable[str], otherwise: str = "") -> str:
-    """What somebody may have meant by a word that is none of these, as a question; `otherwise` where nothing is near."""
+def meant(word: str, known: Iterable[str], otherwise: str = "", *, near: float = 0.5) -> str:
+    """What somebody may have meant by a word that is none of these, as a question; `otherwise` where none is so `near`."""
     from difflib import get_close_matches
 
     names = {name.casefold(): name for name in known}
-    near = get_close_matches(word[:100].casefold(), names, n=1, cutoff=0.5)
-    return f"did you mean {names[near[0]]}?" if near else otherwise
+    found = get_close_matches(word[:100].casefold(), names, n=1, cutoff=near)
+    return f"did you mean {names[found[0]]}?" if found else otherwise
 
 
 def refuse_newer(file: str, found: object, known: int) -> None:

@@ -658,6 +658,11 @@ def test_a_tool_there_is_not_is_named_with_the_nearest_whatever_it_was_given(cli
     assert said.code == 2 and "there is no tool 'memory_serch' here; did you mean memory_search?" in said.err
 
 
+@pytest.mark.parametrize("name", ["read_file", "save_memory"])
+def test_a_tool_that_is_near_to_none_is_told_which_there_are(cli: Cli, aria: Path, name: str) -> None:
+    assert f"there is no tool '{name}' here; there are memory_search, " in cli("call", name, "--home", aria).err
+
+
 def test_an_editor_that_is_not_there_is_said(aria: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VISUAL", "no-such-editor")
     code, shown = on_a_terminal("edit", "MEMORY.md", "--home", aria)

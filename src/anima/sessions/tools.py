@@ -108,7 +108,7 @@ class Tool:
             raise BadArguments(f"{self.name} takes its arguments as a JSON object: {', '.join(names) or 'none'}")
         for name in given:
             if name not in names:
-                hint = meant(str(name), names, f"it takes {', '.join(names) or 'none'}")
+                hint = meant(str(name), names, f"it takes {', '.join(names) or 'none'}", near=0.6)
                 raise BadArguments(f"{self.name} has no argument {name!r}; {hint}")
         return {argument.name: _value(self.name, argument, given) for argument in self.arguments}
 
@@ -165,7 +165,7 @@ def chosen(name: str, there: Sequence[Tool]) -> Tool:
     names = {tool.name: tool for tool in there}
     if name in names:
         return names[name]
-    hint = meant(str(name), names, f"there are {', '.join(names) or 'none'}")
+    hint = meant(str(name), names, f"there are {', '.join(names) or 'none'}", near=0.6)
     raise BadArguments(f"there is no tool {printable(str(name), 60)!r} here; {hint}")
 
 
