@@ -24,7 +24,7 @@ from anima.dream.material import (
     why_junk,
 )
 from anima.dream.pages import dreamed_on, fact_of, folded, items, with_section, without
-from anima.dream.plan import plan_sweep
+from anima.dream.plan import PlannedNight
 from anima.errors import BadArguments
 from anima.ledger import Record
 from anima.text.notes import POSSIBLE, SURE, Relation, core_of, lasting, relation, says_too, sentence
@@ -58,7 +58,7 @@ def night(
     *notes: LogNote, memory: str = "# Memory\n", lines: tuple[Held, ...] = (), rules: str = "anima", **more: object
 ) -> SweepPlan:
     ordered = tuple(sorted(notes, key=lambda n: (n.day, n.line)))
-    return plan_sweep(
+    return PlannedNight(
         Material(
             now=NOW,
             today=TODAY,
@@ -68,7 +68,7 @@ def night(
             held=lines,
             **{"doubt": lambda note: None, **more},
         )
-    )  # type: ignore[arg-type]
+    ).plan()  # type: ignore[arg-type]
 
 
 PEOPLE = "Ana Luis Marta Priya Kenji Olga Bruno Chidi Leila Noor Gustav Hana".split()

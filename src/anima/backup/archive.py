@@ -31,7 +31,6 @@ MOST_MANIFEST = 256 * 2**20
 MOST_FILES = 200_000  # in one archive
 RATIO, ANY_RATIO = 100, 32 * 2**20  # an archive unpacks to no more than so many times its bytes, but for small ones
 _PIECE, _BLOCK = 1 << 20, 512
-_LEVEL = 6
 
 Progress = Callable[[int, int], None]
 _encode = json.JSONEncoder(separators=(",", ":")).encode
@@ -143,7 +142,7 @@ def pack(
 
 def _zipped(out: BinaryIO) -> gzip.GzipFile:
     """Compresses into a file. No clock and no name go in."""
-    return gzip.GzipFile("", "wb", compresslevel=_LEVEL, fileobj=out, mtime=0)
+    return gzip.GzipFile("", "wb", compresslevel=6, fileobj=out, mtime=0)
 
 
 def _header(name: str, size: int, mode: int, mtime: int) -> bytes:

@@ -38,7 +38,6 @@ from anima.store.outside import MAP, expanded, lines_in, open_file, private
 from anima.store.private import made_as
 
 _BATCH, _BATCH_BYTES = 64, 16 * 2**20
-_MOST_MAP = 256 * 2**20
 _OVERLAP = 1 << 16  # bytes of the piece before that are looked at again, for a phrase that is cut in two
 
 
@@ -111,7 +110,7 @@ class _FolderSource:
         if self._store.stat(MAP) is None:
             return None
         with self._store.opened(MAP) as file:
-            if file.size > _MOST_MAP:
+            if file.size > 256 * 2**20:
                 raise BadText(MAP, "it is too large to be ours")
             raw = b"".join(file.pieces)
         try:

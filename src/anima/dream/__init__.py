@@ -19,7 +19,6 @@ from anima.errors import BadArguments, BadConfig, printable
 
 NAMED = {"@hourly": "0 * * * *", "@daily": "0 0 * * *", "@midnight": "0 0 * * *", "@weekly": "0 0 * * 0"}
 NAMED |= {"@monthly": "0 0 1 * *", "@yearly": "0 0 1 1 *", "@annually": "0 0 1 1 *"}
-MAX_EXPRESSION = 200
 SKEW = timedelta(days=1)  # a last run further ahead than this was noted by a clock that was wrong
 TURN = timedelta(hours=3)  # more than any clock is turned back
 _HINT = "write five fields (minute hour day month weekday), such as 0 3 * * * for every night at three"
@@ -68,7 +67,7 @@ def _parsed(expression: str) -> str:
 
     text, shown = NAMED.get(expression.strip().lower(), expression.strip()), printable(expression.strip(), 60)
     fields = text.split()
-    if len(fields) != 5 or len(text) > MAX_EXPRESSION:
+    if len(fields) != 5 or len(text) > 200:
         raise BadConfig(f"{shown!r} is not a time to run at", hint=_HINT)
     if not fields[1].startswith("*"):  # whose minutes are those of the wall, too; cronsim takes a star for real time
         text = " ".join([fields[0].replace("*", "0-59"), *fields[1:]])

@@ -30,7 +30,6 @@ from anima.text.reading import LIMITS, Read, ToldLine, canonical
 from anima.text.reading import read as read_lines
 
 TIMEOUT = 60.0  # seconds for one answer
-TOKENS = 32_000  # for questions and answers together
 ATTEMPTS = 2
 PROSE = 1_200  # characters of the diary in a model's words
 NOTHING_TO_ASK = "No model was asked: there was nothing new to keep."
@@ -480,7 +479,7 @@ def _bare(text: str) -> str:
 Check = Callable[[tuple[Operation, ...]], Outcome]
 
 
-def consulted(complete: Complete, asked: str, *, check: Check, timeout: float = TIMEOUT, tokens: int = TOKENS) -> str:
+def consulted(complete: Complete, asked: str, *, check: Check, timeout: float = TIMEOUT, tokens: int = 32_000) -> str:
     """Why no answer of the model's can stand; "" when one passed the check. Asks once more, with the reasons, when one
     may not, and never waits longer than told. `tokens` counts questions and answers together, at four characters each.
     A model that does not answer in time is left to itself in a thread that ends with the process; what it says later is

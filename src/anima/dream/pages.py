@@ -31,7 +31,6 @@ _QUIET, _KEPT, _REFUSED = _SAID["quiet"], _SAID["kept"], _SAID["refused"]
 LIGHT, REM = timedelta(days=2), timedelta(days=7)
 MOST_THEMES, MOST_TRUTHS = 3, 3
 FEWEST, STRENGTH = 3, 0.375  # what a theme needs: lines, and a share of the week's
-CONFIDENCE = 0.45  # that something needs to be told as perhaps so
 HEADING = re.compile(r"## Dreamed (?:until )?(\d{4}-\d\d-\d\d)(?: \d\d:\d\d)? UTC\s*\Z")
 _SINCE = re.compile(r"\s*\(since (\d{4}-\d\d-\d\d)\)\s*\Z")
 _TIME = re.compile(r"\A(?:\[\d{1,2}:\d{2}(?::\d{2})?\]|\d{1,2}:\d{2}(?::\d{2})?\s+[-–—|])\s*")
@@ -178,8 +177,13 @@ def subject(made: SweepPlan) -> str:
 def with_diary(made: SweepPlan, *, doubt: Doubt, prose: str = "", remark: str = "") -> SweepPlan:
     """The plan with its diary entry. `prose` opens it, in a model's words; `remark` says what became of asking one."""
     week = [c for c in made.considered if made.today - c.evidence.last <= REM and why_junk(c.note.text) is None]
+    # Tags that run through many of the week's lines.
+    chosen = [tags(candidate.note.text) for candidate in week if candidate.lasting >= POSSIBLE]
+    counts = Counter(tag for each in chosen for tag in each).most_common(8)
+    found = (Theme(tag=tag, strength=round(min(1.0, 2 * n / len(chosen)), 2), lines=n) for tag, n in counts)
+    themes = [theme for theme in found if theme.lines >= FEWEST and theme.strength >= STRENGTH][:MOST_THEMES]
     truths = tuple((note, sure) for note, sure in _truths_of(week) if doubt(note) is None)
-    made = replace(made, themes=_themes_of(week), truths=truths)
+    made = replace(made, themes=tuple(themes), truths=truths)
     if not made.recalls and made.memory is None:
         return made
     opening, ending = [prose, ""] if prose else [], [remark] if remark else []
@@ -266,14 +270,6 @@ def _told(made: SweepPlan, memory: str) -> Iterator[tuple[list[Place], str, str]
         yield places([], note), note.fact, ""
 
 
-def _themes_of(week: Sequence[Candidate]) -> tuple[Theme, ...]:
-    """Tags that run through many of the week's lines."""
-    chosen = [tags(candidate.note.text) for candidate in week if candidate.lasting >= POSSIBLE]
-    counts = Counter(tag for each in chosen for tag in each).most_common(8)
-    found = (Theme(tag=tag, strength=round(min(1.0, 2 * n / len(chosen)), 2), lines=n) for tag, n in counts)
-    return tuple(theme for theme in found if theme.lines >= FEWEST and theme.strength >= STRENGTH)[:MOST_THEMES]
-
-
 def _truths_of(week: Sequence[Candidate]) -> list[tuple[LogNote, float]]:
     """What seems to be so and is not kept yet, because it was asked for too seldom; and how sure that is."""
     found = []
@@ -282,7 +278,7 @@ def _truths_of(week: Sequence[Candidate]) -> list[tuple[LogNote, float]]:
         waits = refusal is not None and refusal.name in ("recalls", "questions", "days", "score")
         often, spread = 0.25 * min(1, e.recalls / 3), 0.2 * min(1, e.days / 3)
         confidence = 0.45 * e.relevance + often + spread + 0.1 * min(1, e.tags / 6)
-        if waits and e.recalls and candidate.lasting >= POSSIBLE and confidence >= CONFIDENCE:
+        if waits and e.recalls and candidate.lasting >= POSSIBLE and confidence >= 0.45:
             found.append((candidate.note, round(confidence, 2)))
     return sorted(found, key=lambda each: -each[1])[:MOST_TRUTHS]
 

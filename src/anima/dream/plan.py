@@ -48,13 +48,8 @@ class _Group:
         return self.notes[-1]
 
 
-def plan_sweep(material: Material) -> SweepPlan:
-    """What tonight changes."""
-    return _Night(material).plan()
-
-
-class _Night:
-    """One plan while it is being made."""
+class PlannedNight:
+    """What a night changes, while its plan is being made."""
 
     def __init__(self, material: Material) -> None:
         self.m, self.rules = material, material.rules

@@ -20,7 +20,7 @@ from typing import Any
 from anima.dream import Due, consult, due, following, pages
 from anima.dream.material import BUDGET, Figures, Held, LogNote, Material, Preset, Retirement, SweepPlan, Tallies
 from anima.dream.pages import Item, Place, Retained, reflect, retained
-from anima.dream.plan import key_of, plan_sweep
+from anima.dream.plan import PlannedNight, key_of
 from anima.errors import Damaged, HomeBusy, HomeError, StaleWrite
 from anima.gate import is_danger, is_secret
 from anima.gate.scan import scan_text
@@ -33,11 +33,7 @@ from anima.text.diff import diff_of
 from anima.text.markdown import lines_of
 from anima.text.pages import BANK
 
-LEASE = "dreaming"
-CONSOLIDATION = ".consolidation_state"
-OWNERS_LINE = "owners-line"
 WHY_ASKED = "a newer note says otherwise, but the line is your own; dreaming does not touch it"
-OVERTAKEN = 5  # how often a sweep is planned anew because somebody wrote in between
 BY_DREAMS: dict[str, Any] = {"actor": Actor.DREAMER, "origin": Origin.DERIVED}  # whose the changes are
 
 
@@ -124,7 +120,7 @@ class Dreams:
         """One sweep now. `complete` is a model, which is asked once more when its answer cannot stand."""
         rules = self.rules(preset)
         try:
-            with self._store.lease(LEASE, patience=0):
+            with self._store.lease("dreaming", patience=0):
                 self._tried = self._site.clock()
                 return self._swept(rules, since, complete)
         except HomeBusy as busy:
@@ -238,7 +234,7 @@ class Dreams:
                 recalls=len(self._recalls) - bisect_right(self._recalls, self._marks.through),
                 seed_form=self._layout.dialect == "nexo",
             )
-            made = plan_sweep(material)
+            made = PlannedNight(material).plan()
         draft = _Draft(material=material, plan=made, made=made, before=before, began=began, through=tip)
         return self._with_diary(draft, made)
 
@@ -332,7 +328,7 @@ class Dreams:
         with self._mutex:
             self._finish_mark()
         draft = self._advised(self._drafted(rules, since), since, complete)
-        for _ in range(OVERTAKEN):
+        for _ in range(5):  # how often it is planned anew because somebody wrote in between
             try:
                 with self._mutex:
                     if (swept := self._written(draft)) is not None:
@@ -427,7 +423,7 @@ class Dreams:
             self._catch_up()
             if self._layout.dialect == "agentscope":  # whose own consolidator looks there for when it last ran; derived
                 state = json.dumps({"lastConsolidatedAt": self._site.clock().isoformat(), "change": change})
-                self._store.logs(self._layout.daily).put(CONSOLIDATION, state.encode())
+                self._store.logs(self._layout.daily).put(".consolidation_state", state.encode())
         except HomeError:
             if not receipts or receipts[0].status != "written":
                 raise
@@ -460,7 +456,7 @@ class Dreams:
         lines[place] = f"- {wish.by.fact} (since {wish.until})" + lines[place][len(wish.held.raw) :]
         why = "a newer note says otherwise"
         change = becoming(self._memory, text, "".join(lines), **BY_DREAMS, reason=why)
-        return self._writer().propose([change], rule=OWNERS_LINE, reason=WHY_ASKED)[0].proposal
+        return self._writer().propose([change], rule="owners-line", reason=WHY_ASKED)[0].proposal
 
 
 def unsafe(text: str) -> str | None:

@@ -26,7 +26,6 @@ from anima.text.phrases import Left, Sought, Touched, Wanted, blanked, cut, flat
 
 _KNOWN = ("diff", "foreseen", "why", "bases", "changes", "findings", "forget", "call")  # where a proposal holds text
 _TEXTS = frozenset({"text", "reason", "opening", "shown", "message", "said"})
-_FIRM = 8  # characters; a shorter word stands in names and formats of our own too
 
 
 class Holder(Protocol):
@@ -194,7 +193,7 @@ def _firm(sought: Sought) -> Wanted:
     """Those of the words that stand in no name or format of our own by chance."""
 
     def is_firm(phrase: str) -> bool:
-        return len(flat(phrase).text) >= _FIRM or len(words_of(phrase)) > 1
+        return len(flat(phrase).text) >= 8 or len(words_of(phrase)) > 1
 
     texts = (*sought.words.texts, *sought.matched)
     return Wanted(texts=filter(is_firm, texts), lines=filter(is_firm, sought.words.lines))
@@ -262,7 +261,8 @@ class Versions(Holder):
         try:
             with self._store.kept_history() as history:
                 for revision, path, data in history.versions() if history else ():
-                    if (_said(sought, data) if path is None else _version(sought, path, data)) != data:
+                    said = without_text(data.decode(), sought.words.touches).encode() if path is None else b""
+                    if (said if path is None else _version(sought, path, data)) != data:
                         held[revision] = None
                 if history is not None and (others := history.others()):
                     yield f"of history only main is kept; these go: {', '.join(others[:10])}"
@@ -302,10 +302,6 @@ class Versions(Holder):
                 yield from (Left("history", f"object {name[:12]} holds it") for name in held)
         except HomeError as error:
             yield Left("history", str(error))
-
-
-def _said(sought: Sought, data: bytes) -> bytes:
-    return without_text(data.decode(), sought.words.touches).encode()
 
 
 def _version(sought: Sought, path: str, data: bytes) -> bytes | None:

@@ -24,7 +24,6 @@ from anima.text.markdown import BOM, defuse_tags, marks_in, sections
 
 Status = Literal["shown", "cut", "missing", "hidden", "dropped", "empty", "unreadable"]
 LEAST = 64  # fewer characters than this of a text are not worth their heading
-_HEAD_SHARE = 0.75
 _FROM = ", from line {}"
 _CLOCK_RESERVE = 800  # what the volatile side always keeps for the runtime block, whatever the clock says
 
@@ -308,7 +307,7 @@ def cut(piece: Piece, have: int, layout: Layout) -> str:
     keep = have - len(template.format(missing=size, total=size, path=piece.path, lines=_FROM.format(size))) - 2
     if keep < min(LEAST, size):
         return ""
-    head = _border(text, int(keep * _HEAD_SHARE))
+    head = _border(text, int(keep * 0.75))
     tail = _border_back(text, max(head, size - (keep - head)))
     lines = _FROM.format(text.count("\n", 0, head + 1) + 1) if piece.whole else ""
     mark = template.format(missing=tail - head, total=size, path=piece.path, lines=lines)

@@ -29,12 +29,10 @@ from anima.text.markdown import Marks, View, front_matter, front_matter_end, lin
 MAX_LISTED = 200
 _LARGE, _SETTLED = 500_000, timedelta(seconds=2)
 _MARKED = 120_000  # characters of a marked document that are looked through for a prompt, at least
-LISTED_DEPTH = 5  # folders of knowledge, one in the other
 # One of these stands in what the scan calls dangerous for another reason than hidden text; frames are defused anyway.
 _SIGNS = {"<": ("<|", "<<"), "|": ("|>",), "]": ("INST]",)}  # by their rarest character, which is quickly found
 _SPEAKERS = ("uman", "ssistant", "ystem", "UMAN", "SSISTANT", "YSTEM")  # with a colon behind them
 _WORDS = re.compile(r"[^\W\d_]{2,}|[^\x00-\x7f]{4}")
-_LEAST_ORDER = 3  # words that an order has at least
 _TYPES = {"jpg": "jpeg", "svg": "svg+xml"}  # where the kind of a picture is not how its file ends
 _MOVING = frozenset({"curated", "daily", "diary", "session"})  # kinds of files that grow while the agent lives
 
@@ -487,7 +485,7 @@ class _Gathering:
             self.notes.append(f"{folder}/: {len(names) - len(fit)} left out, whose names speak like an order")
         return fit
 
-    def _beneath(self, folder: str, depth: int = LISTED_DEPTH) -> list[str]:
+    def _beneath(self, folder: str, depth: int = 5) -> list[str]:
         """The documents under a folder, so many folders deep."""
         try:
             entries = self._documents.list(folder)
@@ -541,7 +539,7 @@ def _is_dangerous(line: str) -> bool:
 def _gives_orders(name: str) -> bool:
     """Whether a file's name commands its reader; one of few words cannot."""
     name = name.partition("/")[2] or name
-    if len(_WORDS.findall(name.rpartition(".")[0])) < _LEAST_ORDER and not (suspicious(name) or hidden(name)):
+    if len(_WORDS.findall(name.rpartition(".")[0])) < 3 and not (suspicious(name) or hidden(name)):
         return False
     found = _scan().scan_text(name.rpartition(".")[0])
     return any(f.kind == "instruction" or f.severity is Severity.DANGER for f in found)

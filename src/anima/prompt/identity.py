@@ -27,10 +27,8 @@ from anima.text.markdown import BOM, bullet_of, fence_after, front_matter, front
 if TYPE_CHECKING:
     from random import Random  # only the type: the dice comes in by hand
 
-MAX_NAME = 50
 MAX_AVATAR_BYTES = 2 * 1024 * 1024
 AVATAR_EXTENSIONS = ("png", "jpg", "jpeg", "gif", "webp", "svg")
-DEFAULT_NAME = "Assistant"
 DEFAULT_AVATAR = "A"
 SOUL = "SOUL.md"
 DAY = timedelta(days=1)
@@ -364,13 +362,13 @@ def resolve(overrides: Iterable[tuple[str, Fields]]) -> Resolved:
         said = ((source, values[key]) for source, values in chain for key in keys)
         return [SourcedValue(value=value, source=source) for source, value in said if value]
 
-    names = [replace(name, value=name.value[:MAX_NAME].rstrip()) for name in each("name")[:1]]
+    names = [replace(name, value=name.value[:50].rstrip()) for name in each("name")[:1]]
     avatars = (*each("avatar", "emoji"), SourcedValue(value=DEFAULT_AVATAR, source="default"))
     short = (found for key in ("emoji", "avatar") for found in each(key) if len(found.value) <= 16)
     emojis = [e for e in short if not (e.value.isascii() or _PATHLIKE.search(e.value) or ":" in e.value)]
     others = {key: next(iter(each(key)), None) for key in ("creature", "vibe", "theme")}
     return Resolved(
-        name=names[0] if names else SourcedValue(value=DEFAULT_NAME, source="default"),
+        name=names[0] if names else SourcedValue(value="Assistant", source="default"),
         avatar=avatars[0],
         avatars=avatars,
         emoji=emojis[0] if emojis else None,

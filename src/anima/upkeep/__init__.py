@@ -20,7 +20,6 @@ from anima.store import Documents
 FILE = ".config"
 DEFAULT_DAYS = 30  # of a `.config` that switches hygiene on and says no number
 MOST_DAYS = 36_500
-_MAX_BYTES = 65_536
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,7 +71,7 @@ class Retention:
             raw = self._store.bytes_of(path)
         except HomeError as error:
             return FolderConfig(notes=(f"{path} is not read: {error}",))
-        if raw is not None and len(raw) > _MAX_BYTES:
+        if raw is not None and len(raw) > 65_536:
             return FolderConfig(notes=(f"{path} is larger than a configuration can be, so it is not read",))
         return None if raw is None else folder_config(raw, path)
 

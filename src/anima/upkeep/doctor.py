@@ -50,7 +50,6 @@ _BEFORE = "before the repair"  # what the owner might have done by then
 _HOPELESS = ("home-gone", "disk-full")
 _UNSOUND = ("batch-", "ledger-", "key-", "machine-")  # what asking for a prompt would mend, or trip over
 _PASSES = 4  # what was hidden behind one damage comes to light when that is mended
-_LAST_NIGHT = ".consolidation_state"
 Progress = Callable[[str], None]
 
 
@@ -127,7 +126,7 @@ class _SmallFiles:
             yield _remark("proposal", path_of_state(f"{PENDING}/{id}"), id=id)
         if not ForgottenList(self._store.state, lambda: Key(bytes(32))).is_sound():
             yield _remark("forgotten", path_of_state(FORGOTTEN))
-        state = f"{self._site.layout.daily}/{_LAST_NIGHT}"
+        state = f"{self._site.layout.daily}/.consolidation_state"
         try:
             night = json.loads(self._store.documents.bytes_of(state) or b"{}")
         except (ValueError, RecursionError):

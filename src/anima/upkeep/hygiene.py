@@ -339,7 +339,6 @@ def _single(one: Read) -> set[str]:
 
 _UNDERLINE = re.compile(r" {0,3}(?:=+|-+)\s*\Z")
 _NOT_SAID = re.compile(r"\s*(?:[|>]|!\[|\[[^\]]*\]:|<|(?:[-*_]\s*){3,}\Z)")
-_LIMIT = 1_000  # characters: what is longer is no note of one fact
 
 
 class Statement(NamedTuple):
@@ -364,7 +363,7 @@ def statements(text: str) -> Iterator[Statement]:
         if kind == "heading":
             heading = heading_of(line) or (2, line.strip())
             under = [above for above in under if above[0] < heading[0]] + [heading]
-        elif kind in ("item", "plain") and len(line) <= _LIMIT and _is_alone(lines, kinds, place):
+        elif kind in ("item", "plain") and len(line) <= 1_000 and _is_alone(lines, kinds, place):
             said = Statement(place + 1, line.strip(), tuple(title for _, title in under), bool(marked[at]))
             yield from [said] if is_strong(said_in(line)) else []
         at += len(line)

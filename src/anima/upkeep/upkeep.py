@@ -413,23 +413,20 @@ def suggest_consolidation(
         newer = f"; {_place(one.newer)} is newer" if one.newer else ""
         told = f"{_place(one.one)} and {_place(one.other)} cannot both hold: {one.why}{newer}."
         found.append(Suggestion(kind="choose", sentence=told, between=(one.one, one.other), evidence=(one.why,)))
-    found += filter(None, (_merge(group, may_go) for group in duplicates))
+    for group in duplicates:
+        going = [twin for twin in group.twins if twin.covered and not twin.line.fixed and may_go(twin.line, group.keep)]
+        if not going:
+            continue
+        places = ", ".join(_place(twin.line) for twin in going[:3])
+        more = f" and {len(going) - 3} more" if len(going) > 3 else ""
+        told = f"{places}{more} {'says' if len(going) == 1 else 'say'} what {_place(group.keep)} says; keep that one."
+        remove, evidence = tuple(twin.line for twin in going), tuple(f"{twin.how}: {twin.evidence}" for twin in going)
+        found.append(Suggestion(kind="merge", sentence=told, keep=group.keep, remove=remove, evidence=evidence))
     for log in stale:
         to = archive(log)
         told = f"{log.path} is {log.age} days old; move it to {to}, where search still finds it."
         found.append(Suggestion(kind="archive", sentence=told, path=log.path, to=to, evidence=(f"{log.age} days old",)))
     return tuple(found)
-
-
-def _merge(group: Group, may_go: Callable[[ToldLine, ToldLine], bool]) -> Suggestion | None:
-    going = [twin for twin in group.twins if twin.covered and not twin.line.fixed and may_go(twin.line, group.keep)]
-    if not going:
-        return None
-    places = ", ".join(_place(twin.line) for twin in going[:3])
-    more = f" and {len(going) - 3} more" if len(going) > 3 else ""
-    told = f"{places}{more} {'says' if len(going) == 1 else 'say'} what {_place(group.keep)} says; keep that one."
-    remove, evidence = tuple(twin.line for twin in going), tuple(f"{twin.how}: {twin.evidence}" for twin in going)
-    return Suggestion(kind="merge", sentence=told, keep=group.keep, remove=remove, evidence=evidence)
 
 
 def _place(line: ToldLine) -> str:
