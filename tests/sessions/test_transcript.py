@@ -936,6 +936,14 @@ def test_lists_of_several_processes_do_not_get_in_each_others_way(some: Logs, li
     assert [row.id for row in listed(some).rows()] == ["c", "b", "a", "d"]
 
 
+def test_a_call_that_can_be_parsed_can_be_told_however_deep_its_arguments_are() -> None:
+    given = '{"a":' * 600 + '"boat"' + "}" * 600
+    raw = f'{{"type":"entry","timestamp":"{TIME}","role":"tool","content":"x","call":{{"arguments":{given}}}}}'
+    found = parse(raw.encode())
+    assert isinstance(found, Turn)
+    assert found.text == "a: boat\nx"
+
+
 # -- what a signature promises --------------------------------------------------------------------------------------------------
 
 

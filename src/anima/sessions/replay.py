@@ -490,15 +490,18 @@ def call_kept(
     return Turn(timestamp="", role="tool", content=text, name=str(name)[:_NAME], call=call, redacted=kinds)
 
 
-def told(value: object, name: str = "") -> str:
+def told(value: object) -> str:
     """A value of JSON as lines that a person, a model and a search can read; what says nothing is left out."""
+    return "\n".join(_told_lines(value, ""))
+
+
+def _told_lines(value: object, name: str) -> Iterator[str]:  # one frame a level: what could be parsed can be told
     if isinstance(value, Mapping | list):
-        each = value.items() if isinstance(value, Mapping) else ((name, one) for one in value)
-        return "\n".join(filter(None, (told(one, key) for key, one in each)))
-    if value is None or value == "":
-        return ""
-    said = str(value).lower() if isinstance(value, bool) else str(value)
-    return f"{name}: {said}" if name else said
+        for key, each in value.items() if isinstance(value, Mapping) else ((name, one) for one in value):
+            yield from _told_lines(each, key)
+    elif value is not None and value != "":
+        said = str(value).lower() if isinstance(value, bool) else str(value)
+        yield f"{name}: {said}" if name else said
 
 
 def _fitted(value: Any) -> tuple[Any, str]:
