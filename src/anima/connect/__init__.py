@@ -230,6 +230,10 @@ class Spool:
         for kind in ("json", "jsonl", "taken", "lock", "cut"):
             Path(self._file(id, kind)).unlink(missing_ok=True)
 
+    def known(self, id: str) -> bool:
+        """Whether hooks ever reported of a conversation: in this order, in which a report goes from file to file."""
+        return bool(ID.match(id)) and any(os.path.exists(self._file(id, kind)) for kind in ("jsonl", "taken", "json"))
+
     def ids(self) -> dict[str, float]:
         """The conversations there are records of, each with when it was last heard of."""
         found: dict[str, float] = {}

@@ -308,14 +308,14 @@ def joined(home: Home, host: str, meta: Mapping[str, Any], *, env: Mapping[str, 
 
 def _joined_id(spool: Spool, meta: Mapping[str, Any], env: Mapping[str, str]) -> str:
     """By what the host says; else the one last heard of from the process that started us; else as told at the start."""
-    above, ids = ancestors()[:1], spool.ids()
     if said := next((value for name in _SAYS if isinstance(value := meta.get(name), str)), ""):
-        return said if said in ids else ""
+        return said if spool.known(said) else ""
+    above, ids = ancestors()[:1], spool.ids()
     for id in sorted(ids, key=lambda id: -ids[id])[:_LATEST] if above else ():
         waiting = spool.waiting(id)
         if above[0] in (waiting[-1] if waiting else spool.state(id)).get("above", []):
             return id
-    return told if (told := env.get(_TOLD, "")) in ids else ""
+    return told if spool.known(told := env.get(_TOLD, "")) else ""
 
 
 FILES = (6_000, 3_000, 2_000, 1_400, 900, 500)  # characters of one file, tried in turn
