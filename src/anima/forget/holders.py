@@ -193,6 +193,7 @@ def _firm(sought: Sought) -> Wanted:
     """Those of the words that stand in no name or format of our own by chance."""
 
     def is_firm(phrase: str) -> bool:
+        # A shorter word stands in names and formats of our own too.
         return len(flat(phrase).text) >= 8 or len(words_of(phrase)) > 1
 
     texts = (*sought.words.texts, *sought.matched)

@@ -485,7 +485,7 @@ class _Gathering:
             self.notes.append(f"{folder}/: {len(names) - len(fit)} left out, whose names speak like an order")
         return fit
 
-    def _beneath(self, folder: str, depth: int = 5) -> list[str]:
+    def _beneath(self, folder: str, depth: int = 5) -> list[str]:  # so many folders of knowledge, one in the other
         """The documents under a folder, so many folders deep."""
         try:
             entries = self._documents.list(folder)
@@ -539,6 +539,7 @@ def _is_dangerous(line: str) -> bool:
 def _gives_orders(name: str) -> bool:
     """Whether a file's name commands its reader; one of few words cannot."""
     name = name.partition("/")[2] or name
+    # An order has three words at least.
     if len(_WORDS.findall(name.rpartition(".")[0])) < 3 and not (suspicious(name) or hidden(name)):
         return False
     found = _scan().scan_text(name.rpartition(".")[0])

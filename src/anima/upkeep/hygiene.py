@@ -364,6 +364,7 @@ def statements(text: str) -> Iterator[Statement]:
             heading = heading_of(line) or (2, line.strip())
             under = [above for above in under if above[0] < heading[0]] + [heading]
         elif kind in ("item", "plain") and len(line) <= 1_000 and _is_alone(lines, kinds, place):
+            # What is longer is no note of one fact.
             said = Statement(place + 1, line.strip(), tuple(title for _, title in under), bool(marked[at]))
             yield from [said] if is_strong(said_in(line)) else []
         at += len(line)
