@@ -36,8 +36,6 @@ from anima.model import (
 )
 from anima.text import read_table
 
-_IRONCLAW_PROTECTED = frozenset({"soul.md", "identity.md", "user.md", "agents.md"})
-
 # Which rule asks about which danger; one that stands in neither list is asked about as "danger".
 _HIDDEN = (
     "tag-characters bidi variation-selectors zero-width control invisible html-comment markdown-comment hidden-html "
@@ -160,7 +158,7 @@ def _built_in(facts: Facts, policy: GatePolicy) -> Verdict:
 
 
 def _denied(facts: Facts, policy: GatePolicy) -> Verdict | None:
-    if policy.dialect == "ironclaw" and facts.key in _IRONCLAW_PROTECTED:
+    if policy.dialect == "ironclaw" and facts.key in ("soul.md", "identity.md", "user.md", "agents.md"):
         return said(Answer.DENY, "protected")
     if facts.size > SIZE_LIMIT:
         return said(Answer.DENY, "size", size=facts.size)
@@ -295,7 +293,7 @@ class Facts:
         # What an active flow rule says of writing memory, if this is memory.
         self.flow = self.flows.get(MEMORY_FLOW) if self.file is Policy.MEMORY else None
         # Whether it can be written down elsewhere until the owner looks: memory that is only added to.
-        is_small = len(change.added or change.text) <= NOTE_LIMIT
+        is_small = len(change.added or change.text) <= 32 * 1024  # characters; more is asked for
         self.can_be_noted = self.file is Policy.MEMORY and change.is_addition and is_small
         self.held_back = Answer.NOTE if self.can_be_noted else Answer.ASK
         self.secrets = [finding for finding in findings if is_secret(finding)]
@@ -361,7 +359,6 @@ FLOWS: dict[str, Flow] = {
 # -- what the built-in rules say ---------------------------------------------------------------------------------------------
 
 SIZE_LIMIT = 256 * 1024  # bytes an agent may write at once
-NOTE_LIMIT = 32 * 1024  # characters that are noted; more is asked for
 RATE_LIMIT = 600  # writes of one agent session in a minute
 APPROVAL_PLACES = frozenset({"terminal", "page"})  # where identity files can be approved
 CHANNEL = "channel"  # a button in the owner's own chat on a channel, which is enough for a call of a tool from outside
@@ -562,12 +559,9 @@ def _read_findings(raw: Any) -> tuple[Entry, ...]:
     return tuple(severities.get(fold(text), fold(text)) for text in _texts(raw))
 
 
-_COMPARISON = re.compile(r" *(<=|>=|==|<|>|=) *([0-9]{1,12}) *")
-
-
 def _read_range(raw: Any) -> tuple[int, int]:
     """The lowest and the highest number that meet a comparison."""
-    if not isinstance(raw, str) or not (found := _COMPARISON.fullmatch(raw)):
+    if not isinstance(raw, str) or not (found := re.fullmatch(r" *(<=|>=|==|<|>|=) *([0-9]{1,12}) *", raw)):
         raise ValueError(f'this must be a comparison such as ">10000" or "<=200", not {repr(raw)[:60]}')
     sign, number = found[1], int(found[2])
     low = {">": number + 1, ">=": number, "=": number, "==": number}.get(sign, 0)

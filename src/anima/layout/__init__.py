@@ -164,26 +164,29 @@ ANYTHING = Row(role="note", kind="note")
 
 UNREVIEWED = "unreviewed"  # the folder of what nobody reviewed yet
 _UNREVIEWED_LAYER = re.compile(r"(?:users|groups)/[^/]+/unreviewed/")
-_AGENTS_ROOT = re.compile(r"agents/[^/]+/workspace/")
 _SKILL_FIELDS: dict[str, tuple[tuple[type, ...], int, str]] = {  # those that may be there; others are passed over
     "license": ((str,), 1_024, "a text"),
     "compatibility": ((str,), 500, "a text of at most 500 characters"),
     "metadata": ((dict,), 100, "a table"),
     "allowed-tools": ((str, list), 1_024, "a list of tools"),
 }
-_SKILL_NAME = re.compile(r"[^\W_]+(?:-[^\W_]+)*\Z")
 
 
 def is_agents_root(path: DocPath) -> bool:
     """Whether a document stands in the folder of a sub-agent, which it wrote itself."""
-    return bool(_AGENTS_ROOT.match(path.key))
+    return bool(re.match(r"agents/[^/]+/workspace/", path.key))
 
 
 def skill_line(folder: str, path: str, matter: object) -> str:
     """One line of the catalogue from a SKILL.md's front matter. Raises BadText with the rule it breaks."""
     fields = dict(matter) if isinstance(matter, dict) else {}
     name, about = fields.get("name"), fields.get("description")
-    if not isinstance(name, str) or not _SKILL_NAME.match(name) or len(name) > 64 or name != name.lower():
+    if (
+        not isinstance(name, str)
+        or not re.fullmatch(r"[^\W_]+(?:-[^\W_]+)*", name)
+        or len(name) > 64
+        or name != name.lower()
+    ):
         raise BadText(path, "its name must be 1 to 64 lower-case letters, digits and single hyphens")
     if name != folder:
         raise BadText(path, f"its name is {name!r}, but its folder is {folder!r}")

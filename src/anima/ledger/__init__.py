@@ -299,9 +299,7 @@ def lines_back(file: Readable, end: int) -> Iterator[bytes]:
         step = min(step * 2, BLOCK)
 
 
-_OWN_KEYS = frozenset({"n", "t", "kind", "prev", "hash"})
 _LONG = 1 << 16  # bytes of a record that is not parsed a second time
-_SETTLED_ENOUGH = 64  # batches run one at a time, so an open one cannot lie behind this many settled ones
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -442,7 +440,7 @@ class Ledger:
     def add(self, kind: str, fields: Mapping[str, Any], *, sync: bool = True) -> Record:
         """Add one record. When the log's append fails, the record may or may not stand: `pending` knows. Raises Damaged when
         the end of the ledger is unreadable, and once when what was read before is gone."""
-        if taken := _OWN_KEYS & fields.keys():
+        if taken := {"n", "t", "kind", "prev", "hash"} & fields.keys():
             raise BadArguments(f"a {kind} record cannot have a field of its own named {', '.join(sorted(taken))}")
         _check_value(dict(fields), depth=-1)
         tip = self._catch_up()
@@ -487,7 +485,7 @@ class Ledger:
                 settled.add(str(record.fields.get("id")))
             elif record.fields.get("id") not in settled:
                 found.append(Intent.from_record(record))
-            if len(settled) > _SETTLED_ENOUGH:
+            if len(settled) > 64:  # batches run one at a time, so an open one cannot lie behind so many
                 break
         return found[::-1]
 

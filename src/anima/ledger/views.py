@@ -20,13 +20,11 @@ from anima.errors import refuse_newer
 from anima.ledger import FORMAT, ORIGINAL, Edit, Intent, Key, Ledger, Log, Record, blocks, first_of, sealed, sound
 from anima.model import Actor, DocPath, Kind, Origin, Source
 
-MOST_PADDED = 1_000_000  # an anchor is only a line in a commit; nobody shall make us write a ledger without end
 OWNERS = Source(actor=Actor.OWNER, origin=Origin.OWNER)
 OUTSIDE = Source(actor=Actor.OUTSIDE, origin=Origin.OUTSIDE)
 _STANDING = {"found": OWNERS, "outside": OUTSIDE}  # what we only saw: a document that was here before us, an edit
 CHANGED = ("intent", *_STANDING)
 _TOLD = ("actor", "origin", "session", "scope", "taint", "rule", "approver")  # of an intent
-_BACK = ("undo", "restore")  # what only brings back texts that were here before
 
 
 @dataclass(slots=True)
@@ -74,7 +72,7 @@ class Provenance:
                 told = {name: getattr(intent, name) for name in _TOLD}
                 source = Source(time=intended.time, change=intent.id, **told)
                 for edit in intent.edits:
-                    self._edited(edit, source, back=intent.what in _BACK)
+                    self._edited(edit, source, back=intent.what in ("undo", "restore"))
             elif record.kind == "failed":
                 self._begun.pop(str(record.fields.get("id")), None)
             elif record.kind in _STANDING:
@@ -266,7 +264,7 @@ def renew(
     """A whole ledger in the place of a damaged one; how many records were carried over, and how many are lost. `old_key` says
     which of its records are what was written, `key` seals the new one."""
     lines = old[: old.rfind(b"\n") + 1].split(b"\n")[:-1]
-    most = len(lines) + MOST_PADDED
+    most = len(lines) + 1_000_000  # an anchor is only a line in a commit: nobody makes us write without end
     found: dict[int, Record] = {}
     for line in lines:
         with suppress(ValueError):  # a time that is none: nothing of it can be carried over

@@ -33,19 +33,14 @@ from anima.text.markdown import lines_of, unmarked
 PENDING = "pending"
 FORMAT = 1
 FIRST = "first-conversation"  # the rule of the card that holds what was agreed on in it
-LIFETIME = timedelta(days=14)
 MOST_PER_SESSION = 100
 MOST_PER_GUEST = 200  # of an agent elsewhere, in however many conversations
 MOST_PER_LAYER = 20  # of somebody who is not the owner, or of a group, in however many conversations
 _ID = re.compile(r"p(?:[0-9a-f]{12}|[1-9]\d{0,10})")
 WHOLE = 32  # signs of a name where two entries would share a short one
 IMPORT = "import-"  # how the folder of an import is called; what stands in it are whole documents
-_UNSEEN = timedelta(days=90)
 MOST_NOTED_OF_SESSION = 500  # entries of one session that may wait
 MOST_NOTED_OF_GUEST = 2_000  # and of an agent elsewhere, in however many
-MOST_NOTED = 20_000
-_HEAD = re.compile(r"## (u[0-9a-f]{12}) for ")
-_ABOUT = re.compile(r"<!-- (\{.*\}) -->\s*\Z")
 _TIME = re.compile(r"^\[\d\d:\d\d\] ")
 _WORD = re.compile(r"[^\W_]+")
 _PLAIN = ("id", "rule", "why", "content")  # of a proposal
@@ -180,7 +175,7 @@ class Proposals:
         twin = next((p for p in waits if (p.asked == asked if asked else p.content == content)), None)
         if twin is not None or is_full:
             return twin
-        told |= {"id": "", "created": now, "expires": now + LIFETIME}
+        told |= {"id": "", "created": now, "expires": now + timedelta(days=14)}
         proposal = Proposal(changes=changes, content=content, asked=asked, layer=layer, **told)
         ledger = self._ledger()
         noted = {"content": ledger.key.of(content), "body": _seal(ledger.key, _dump(proposal)), "rule": proposal.rule}
@@ -282,7 +277,6 @@ def _parse(raw: dict[str, Any]) -> Proposal:
 
 RULE = "outside-call"
 WHY = "it is not on your list of tools that only read"
-_LEASES = 8  # files of locks that there are at most
 _STEP = "call"  # the kind of record in the ledger
 
 
@@ -328,7 +322,7 @@ class WaitingCalls:
     def claimed(self, proposal: Proposal) -> Iterator[bool]:
         """Whoever is inside carries the call out, and nobody else; False where somebody began before, and did not come to
         the end. Raises HomeBusy while somebody does, and Refused without a yes."""
-        with self._store.lease(f"call-{self._kept.number(proposal) % _LEASES}", patience=0):
+        with self._store.lease(f"call-{self._kept.number(proposal) % 8}", patience=0):  # no more files of locks than 8
             with self._store.lock():
                 step = self.step(proposal)
                 if step == "waits":
@@ -428,14 +422,14 @@ def drawn(entry: Noted) -> str:
 def parsed(place: DocPath, text: str) -> Iterator[tuple[Noted, int, int]]:
     """The entries of a document with the lines they stand on (from 0, the end not included); what is none is passed over."""
     lines = lines_of(text)
-    starts = [n for n, line in enumerate(lines) if _HEAD.match(line)]
+    starts = [n for n, line in enumerate(lines) if re.match(r"## (u[0-9a-f]{12}) for ", line)]
     for start, end in zip(starts, [*starts[1:], len(lines)], strict=False):
         if (entry := _entry(place, lines[start:end])) is not None:
             yield entry, start, end
 
 
 def _entry(place: DocPath, lines: list[str]) -> Noted | None:
-    about = _ABOUT.match(lines[1]) if len(lines) > 1 else None
+    about = re.match(r"<!-- (\{.*\}) -->\s*\Z", lines[1]) if len(lines) > 1 else None
     body = [line.removeprefix(">").removeprefix(" ").rstrip("\r\n") for line in lines if line.startswith(">")]
     if about is None or not any(line.strip() for line in body):
         return None
@@ -492,14 +486,14 @@ class Unreviewed:
         guest = (wish.guest, wish.scope) if wish.guest else None
         theirs = {entry.id for entry in waiting if (entry.guest, entry.scope) == guest} | new
         in_all = len(waiting) + len(new)
-        return len(own) > MOST_NOTED_OF_SESSION or len(theirs) > MOST_NOTED_OF_GUEST or in_all > MOST_NOTED
+        return len(own) > MOST_NOTED_OF_SESSION or len(theirs) > MOST_NOTED_OF_GUEST or in_all > 20_000
 
     def unseen(self, layer: str, today: date) -> Iterator[tuple[DocPath, DocPath]]:
         """The days of a layer that nobody came to in so long that they are put away, and where they go."""
         spelt = self._documents.actual(DocPath.parse(f"{layer}{UNREVIEWED}"))
         for entry in self._documents.list(spelt) if spelt else ():
             day = day_in_name(entry.name)
-            if not entry.is_folder and day and today - day > _UNSEEN:
+            if not entry.is_folder and day and today - day > timedelta(days=90):
                 yield DocPath.parse(entry.path), DocPath.parse(f"{spelt}/archive/{entry.name}")
 
     def _places(self) -> list[str]:

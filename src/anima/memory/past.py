@@ -25,7 +25,6 @@ from anima.text.diff import diff_of, merge
 from anima.text.markdown import lines_of
 
 _TOLD = ("id", "what", "actor", "origin", "session", "rule", "approver", "of")  # of an intent
-_REVISION = re.compile(r"[0-9a-f]{4,40}\Z")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -308,7 +307,7 @@ class Past:
         history, path = self._need_history(), DocPath.parse(path)
         self.store.commit()
         revision = at
-        if not _REVISION.match(at):
+        if not re.fullmatch(r"[0-9a-f]{4,40}", at):
             moment = _moment(at)
             found = next((r.id for r in history.log(limit=1_000_000) if r.time <= moment), None)
             if found is None:

@@ -23,7 +23,6 @@ from anima.store import Batch, Head, Note, Revision
 from anima.store.safe_open import Signature
 
 _MAX_DIFF_LINES = 40_000  # above this a diff only tells what was taken out and put in; below, it is quick
-_PERSON = re.compile(rb"(.*) <[^<>]*> (-?\d{1,18}) [+-]\d{4}", re.DOTALL)
 _START = datetime(1970, 1, 1, tzinfo=UTC)
 _TIES = ("Ledger: ", "Batch: ", "Actor: ")
 
@@ -229,7 +228,7 @@ def anchor_of(message: str) -> tuple[int, str] | None:
 def revision_of(identity: str, person: bytes, message: str, paths: Iterable[str]) -> Revision:
     """What a commit says of itself; of one that a person's own git made, as far as it says."""
     told = {name: printable(value, 500) for name, value in trailers_of(message).items()}
-    found = _PERSON.fullmatch(person)
+    found = re.fullmatch(rb"(.*) <[^<>]*> (-?\d{1,18}) [+-]\d{4}", person, re.DOTALL)
     try:
         moment = datetime.fromtimestamp(int(found[2]), UTC) if found else _START
     except (OverflowError, OSError, ValueError):

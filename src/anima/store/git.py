@@ -30,7 +30,6 @@ from anima.store.safe_open import held, open_beneath, write_all
 
 __all__ = ["History", "Note", "Revision", "blob_id"]
 
-_MINUTE = 60.0  # seconds; a git command of a person holds its locks for less
 
 _Files = Mapping[tuple[bytes, ...], bytes | Entry | None]  # by the parts of their paths
 Clean = Callable[[str, bytes], bytes | None]
@@ -319,7 +318,7 @@ class History(Repository, store.History):
             self._forget()
             found = []
             for name, lock in ((name, self._stat(name)) for name in repo.GIT_LOCKS):
-                if lock and time.time() - lock.st_mtime > _MINUTE:
+                if lock and time.time() - lock.st_mtime > 60.0:  # a git command of a person holds it for less
                     found.append(("damaged", f"{name} was left by a git command that died"))
                 elif lock:
                     found.append(("busy", f"{name} is there: a git command is at work, or died just now"))

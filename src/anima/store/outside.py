@@ -161,12 +161,9 @@ def sync_folder(folder: str | Path) -> None:
 
 
 ENDING = ".age"
-_MARKS = (b"age-encryption.org/", b"-----BEGIN AGE ENCRYPTED FILE-----")
 _NAME = re.compile(
     r"(?P<time>\d{8}T\d{6}Z)-(?:(?P<label>[a-z0-9][a-z0-9-]{0,39})-)?(?P<digest>[0-9a-f]{12})\.tar\.gz(?P<sealed>\.age)?\Z"
 )
-_LABEL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?\Z")
-_PLAIN = os.O_NOFOLLOW | os.O_CLOEXEC
 _STAMP = "%Y%m%dT%H%M%SZ"
 
 
@@ -201,7 +198,7 @@ def name_of(time: datetime, label: str, digest: str, *, sealed: bool) -> str:
 
 
 def checked_label(label: str) -> str:
-    if label and not _LABEL.match(label):
+    if label and not re.fullmatch(r"[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?", label):
         raise BadArguments(f"{label!r} cannot be a label: small letters, digits and dashes, 40 at most")
     return label
 
@@ -269,7 +266,10 @@ class Shelf:
         """Removes what a process that was killed left of an archive."""
         for name in filter(PART.match, os.listdir(self.folder)):
             path = os.path.join(self.folder, name)
-            with suppress(OSError), held(os.open(path, os.O_RDONLY | os.O_NONBLOCK | _PLAIN)) as fd:
+            with (
+                suppress(OSError),
+                held(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)) as fd,
+            ):
                 if flock(fd):  # else it is being written
                     os.unlink(path)
 
@@ -284,7 +284,7 @@ def _pyrage() -> Any:
 
 def is_sealed(path: str | Path) -> bool:
     with _opened(path) as raw:
-        return raw.read(64).startswith(_MARKS)
+        return raw.read(64).startswith((b"age-encryption.org/", b"-----BEGIN AGE ENCRYPTED FILE-----"))
 
 
 @contextmanager

@@ -27,13 +27,8 @@ from anima.store import Batch, Documents, Lineage, OpenFile, Store, Written
 from anima.store.folder import FRESH_NS, Folder
 
 Marks = tuple[tuple[str, object], ...]
-_NOWHERE: Marks = ()
 ISOLATIONS = ("session", "user", "agent", "global")
-# Other people's words, which nobody's template hands on unless a route says so.
-_OWN = dict.fromkeys(OTHERS_WORDS)
-_STRANGERS = Source(actor=Actor.OUTSIDE, origin=Origin.PEER)  # what stands in a template that nobody vouched for
 _NEVER = datetime.min.replace(tzinfo=UTC)  # nothing is added to what lies below
-_PAUSE = 0.2  # seconds between two looks whether to stop
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,7 +84,7 @@ class Below:
 
     def source(self, path: DocPath, line: str) -> Source:
         if not self.is_trusted():
-            return _STRANGERS
+            return Source(actor=Actor.OUTSIDE, origin=Origin.PEER)  # nobody vouched for what stands there
         view = self._folded()
         return view.source(path, line) if view else OWNERS
 
@@ -116,7 +111,11 @@ class Layers:
     """What lies below the upper layer, by prefix; the longest that fits a path says which store, or that none does."""
 
     def __init__(self, routes: Mapping[str, Below | None]) -> None:
-        self._routes = {**_OWN, **{fold(prefix.strip("/")): below for prefix, below in routes.items()}}
+        # Other people's words nobody's template hands on, unless a route says so.
+        self._routes = {
+            **dict.fromkeys(OTHERS_WORDS),
+            **{fold(prefix.strip("/")): below for prefix, below in routes.items()},
+        }
         self.all = list(dict.fromkeys(below for below in self._routes.values() if below))
 
     def at(self, key: str) -> Below | None:
@@ -179,7 +178,7 @@ class OverlayDocuments(Documents):
         key = path.key
         while key and key not in self._absent:
             key = key.rpartition("/")[0]
-        for folder, mark in self._absent.get(key, _NOWHERE):
+        for folder, mark in self._absent.get(key, ()):
             if self._upper.signature(folder) != mark:
                 return False
         return bool(key)
@@ -431,7 +430,7 @@ class OverlayStore:
             threading.Thread(target=watch, args=(store,), daemon=True).start()
         while not stop.is_set():
             try:
-                yield told.get(timeout=_PAUSE)
+                yield told.get(timeout=0.2)
             except queue.Empty:
                 continue
 

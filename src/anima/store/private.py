@@ -41,7 +41,6 @@ _OWN = "stage lock index.lock dreaming mending snapshots restore restoring resto
 _PASSING = frozenset(f"{MACHINE}/{name}" for name in _OWN.split())
 _GIT_OWN = "anima.lock anima.new anima.paths HEAD.lock index.lock packed-refs.lock config.lock refs/heads/main.lock"
 _GIT_LOCKS = frozenset(f"{place}/{name}" for place in (GIT, BARE) for name in _GIT_OWN.split())
-_MOST_LOG = 1000  # lines of the record of restores
 _PATIENCE = 5.0
 _STAGED = re.compile(rf"{re.escape(STAGE)}/[0-9a-f]{{16}}")
 
@@ -276,7 +275,7 @@ def carry_on(machine: Machine) -> None:
                 folder = folder.rpartition("/")[0]
             machine.sync_folder(folder)
         _drop_derived(machine)
-        lines = (machine.get(LOG) or b"").decode("utf-8", "replace").splitlines()[-_MOST_LOG:]
+        lines = (machine.get(LOG) or b"").decode("utf-8", "replace").splitlines()[-1000:]
         if lines[-1:] != [said]:  # else by the one who was interrupted
             # That the file is another one tells every home that is open.
             machine.put(LOG, "".join(f"{each}\n" for each in (*lines, said)).encode())

@@ -24,10 +24,7 @@ from anima.store.folder import Folder
 from anima.store.private import AREA, BARE, GIT, JOURNAL, LATEST, TREE, Machine, clear_area
 from anima.store.safe_open import HeldFolder, Unconfirmed, as_damage, is_restoring, open_regular, stat_at
 
-_OBJECTS = (f"{GIT}/objects/", f"{BARE}/objects/")
 OWN_MARK = "anima"  # a repository with a file of that name in it is ours
-_LINK = "it is a link, and links are not followed inside a home"
-_UNREADABLE = "the system does not let us read it"
 Reasons = list[tuple[str, str]]  # (path, why)
 _NO_TEXT = tuple(f"{MACHINE}/{name}" for name in ("key", "index.lock", "forgotten"))
 
@@ -135,7 +132,7 @@ class FolderWhole(Whole):
     def traces(self) -> Iterator[str]:
         """Every file that could hold a text that was taken out: no objects of history, archives, or what has no text."""
         for path, _ in self.files():
-            is_object = path.startswith(_OBJECTS) and "/.git/" not in path[1:]
+            is_object = path.startswith((f"{GIT}/objects/", f"{BARE}/objects/")) and "/.git/" not in path[1:]
             is_foreign = path.startswith(f"{GIT}/") and not self.has_own_git
             if not (is_object or is_foreign or path in _NO_TEXT or path.startswith(f"{MACHINE}/snapshots/")):
                 yield path
@@ -229,7 +226,7 @@ def census(store: HeldFolder) -> tuple[list[FoundFile], Reasons]:
 
     def closed(error: OSError) -> None:
         if isinstance(error, PermissionError):
-            left.append((printable(str(error.filename), 1000), _UNREADABLE))
+            left.append((printable(str(error.filename), 1000), "the system does not let us read it"))
         elif not isinstance(error, FileNotFoundError):
             raise error
 
@@ -243,7 +240,9 @@ def census(store: HeldFolder) -> tuple[list[FoundFile], Reasons]:
             if why is None and stat.S_ISDIR(seen.st_mode):
                 entered.append(name)
                 continue
-            why = why or (_LINK if stat.S_ISLNK(seen.st_mode) else "")
+            why = why or (
+                "it is a link, and links are not followed inside a home" if stat.S_ISLNK(seen.st_mode) else ""
+            )
             why = why or ("" if stat.S_ISREG(seen.st_mode) else "it is not a regular file") or private.refusal(path)
             if why:
                 left.append((printable(path, 1000), why))

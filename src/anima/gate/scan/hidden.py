@@ -23,7 +23,6 @@ from anima.text import INVISIBLE, INVISIBLES, may_hide, name_of, one_line, visib
 
 BLOB = 65_536  # characters of one blob that are decoded, at most
 TOTAL = 262_144  # characters of all blobs of one text
-_BLOBS = 1000  # of one text
 _MANY = 24  # tokens with blobs in them, from which on the text is searched as a whole
 UNREAD = "unread"
 _PROBE = 256  # what does not begin with words is not decoded further
@@ -53,7 +52,7 @@ def blobs(text: str, tokens: str) -> Iterator[Blob]:
         inside = _begun_in(long, pattern, text) if long and "pair" not in row else ()
         is_spaced = "pair" in row and compiled(row["pair"]).search(tokens)
         for found in pattern.finditer(text) if is_spaced else inside:
-            if left <= 0 or count >= _BLOBS:
+            if left <= 0 or count >= 1000:
                 yield Blob(*found.span(), UNREAD, "", False)
                 return
             piece = found[0][: min(BLOB, left)]
@@ -187,25 +186,17 @@ def readable(text: str) -> bool:
 
 
 _DECODED = {"base64": from_base64, "hex": from_hex, "escapes": from_escapes}
-
-
 TAGS, BIDI, SELECTORS = "tag-characters", "bidi", "variation-selectors"
 ZERO_WIDTH, CONTROL, OTHER = "zero-width", "control", "invisible"
 ZWNJ, ZWJ, LRM, RLM, ALM, BOM = "\u200c", "\u200d", "\u200e", "\u200f", "\u061c", "\ufeff"
 TEXT_STYLE, EMOJI_STYLE = "\ufe0e", "\ufe0f"
-SOFT_HYPHEN = "\u00ad"
 _BLACK_FLAG = "\U0001f3f4"
-_OVERRIDES = "\u202d\u202e"
 _pattern = partial(pattern_of, "hidden")
 _ALL = "".join(INVISIBLES.values())
-_RUN = f"[{_ALL}]+"
 _OPENING, _CLOSING = "\u202a\u202b\u2066\u2067\u2068", "\u202c\u2069"
-_LINE_BREAKS = frozenset("\u2028\u2029")
 _SELECTOR_PER_LETTER = f"(?:[^\\s{_ALL}][{INVISIBLES[SELECTORS]}]){{8,}}"
 _OF_KIND = {kind: f"[{chars}]+" for kind, chars in INVISIBLES.items()}
 _TAME = str.maketrans("<>[]⟨⟩", "‹›⟦⟧‹›")  # decoded text becomes no markup where it is shown
-_NEAR = 2  # visible characters between two hidden ones of one cluster
-_SCATTERED = 16  # strays in one text that are worth reading as bits
 _SPELLED_OUT = 8  # characters that `reveal` names one by one
 
 
@@ -258,7 +249,7 @@ def messages(text: str) -> list[Spot]:
     """The spots, and where strays all over a text read as one message, that message instead of the strays."""
     found = spots(text)
     strays = [spot for spot in found if spot.kind == ZERO_WIDTH and spot.severity is Severity.WARN]
-    if len(strays) < _SCATTERED:
+    if len(strays) < 16:  # too few to be worth reading as bits
         return found
     decoded = from_bits("".join(text[spot.start] for spot in strays[:SYMBOLS]))
     if decoded is None:
@@ -271,7 +262,7 @@ def messages(text: str) -> list[Spot]:
 def _strange_runs(text: str) -> Iterator[Spot]:
     """Runs of hidden characters of one class that no neighbour explains."""
     right_to_left = _RightToLeft(text)
-    for run in compiled(_RUN).finditer(text):
+    for run in compiled(f"[{_ALL}]+").finditer(text):
         start, end = run.span()
         if text[start - 1 : start] == _BLACK_FLAG and (flag := _pattern("flag_tags").match(text, start, end)):
             start = flag.end()
@@ -288,7 +279,7 @@ def _strange_runs(text: str) -> Iterator[Spot]:
             is_strange = kind == SELECTORS and found not in (TEXT_STYLE, EMOJI_STYLE)
             is_strong = kind == CONTROL and _pattern("strong_control").match(found)
             is_danger = kind in (TAGS, BIDI) or len(found) > 1 or is_strange or is_strong
-            is_break = kind == OTHER and _LINE_BREAKS.issuperset(found)
+            is_break = kind == OTHER and set(found) <= {"\u2028", "\u2029"}
             yield Spot(start, stop, kind, Severity.DANGER if is_danger and not is_break else Severity.WARN)
             start = stop
 
@@ -313,7 +304,7 @@ def _belongs(text: str, at: int, right_to_left: _RightToLeft) -> bool:
         return right_to_left.near(at) and len(_pattern("marks").findall(text[max(at - 2, 0) : at + 3])) <= 2
     if char == BOM:
         return at == 0
-    if char == SOFT_HYPHEN:
+    if char == "\u00ad":  # a soft hyphen
         return before.isalpha() and after.isalpha()
     if char == "\u034f":
         return bool(before) and unicodedata.category(before) in ("Mn", "Lo")
@@ -342,7 +333,7 @@ def _clusters(text: str, loose: Iterable[Spot]) -> Iterator[Spot]:
     """Spots of one class with at most two visible characters between them, as one from the third on."""
     group: list[Spot] = []
     for spot in loose:
-        if group and (spot.kind != group[-1].kind or spot.start - group[-1].end > _NEAR):
+        if group and (spot.kind != group[-1].kind or spot.start - group[-1].end > 2):
             yield from _joined(text, group)
             group = []
         group = [*group[:3], spot]  # of a long cluster only its ends matter
@@ -389,7 +380,7 @@ def _balanced(run: str) -> bool:
     depth = 0
     for mark in run:
         depth += 1 if mark in _OPENING else -1
-        if depth < 0 or mark in _OVERRIDES:
+        if depth < 0 or mark in "\u202d\u202e":  # these override
             return False
     return depth == 0
 

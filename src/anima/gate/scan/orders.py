@@ -25,7 +25,6 @@ from anima.text.markdown import heading_of
 FRAME_NAMES = tuple("memory memory_context agents_context loaded_context domain_knowledge_context".split())
 _NAMES = "|".join(sorted((name.replace("_", "[-_ ]?") for name in FRAME_NAMES), key=len, reverse=True))
 _pattern = partial(pattern_of, "marks")
-_TURNS_APART = 4000  # characters within which two turns are one staged conversation
 
 
 def comments(text: str, safe: str, tokens: str) -> Iterator[Sighting]:
@@ -85,7 +84,7 @@ def _turns(text: str, folded: str, origins: Origins) -> Iterator[Sighting]:
             continue
         start, end = origins.span(*label.span())
         speaker, asked = label.lastgroup, label.lastgroup
-        if previous is not None and label.start() - previous.end() <= _TURNS_APART:
+        if previous is not None and label.start() - previous.end() <= 4000:  # else it is another conversation
             asked = previous.lastgroup
         commands = speaker == "system" and _pattern("order").match(folded, label.end())
         is_human = label["human"] == "human" and label.start() > 0 and not _pattern("a_name").match(text, end)

@@ -30,10 +30,8 @@ BORDER = "\n\n\n\n"  # between pieces that are read at once; no rule reads over 
 _CROWD = 200  # so many secrets, or words for them, and then one in
 _OFTEN = 50  # characters, are more than anybody writes
 _GAP = 40  # what stands between two secrets of a crowd goes with them
-_HOPELESS = 1_000  # so many values apart from one another in a crowd, and nothing of the text is kept
 CROWDED = "crowded"
 PLACEHOLDER = re.compile(r"\[REDACTED:[A-Za-z0-9_-]{1,40}\]")
-_ROUNDS = 8  # one removed secret can lay another bare
 _LITERAL = f"{ascii_letters}{digits}:/-"  # what stands for itself at the beginning of a pattern
 _LEAST_ROOM = 8  # that a secret needs, with what tells of it
 _AROUND = 400  # characters on either side of a removed secret that are looked at again
@@ -137,7 +135,7 @@ def secrets_in(text: str, patterns: Patterns, words: str | None = None) -> list[
         pieces += [(start, mark.start())] if mark.start() > start else []
         start = mark.end()
     pieces += [(start, len(text))] if len(text) > start else []
-    for _ in range(_ROUNDS):
+    for _ in range(8):  # one removed secret can lay another bare
         try:
             fresh = _in_pieces(text, pieces, patterns, words)
         except _Overcrowded:
@@ -242,8 +240,6 @@ def apart(text: str, found: Iterable[Found]) -> list[Found]:
 
 # -- by their shape ----------------------------------------------------------------------------------------------------------
 
-_PEM_REACH = 20_000
-_NEED_MIXTURE = frozenset({"telegram-token", "discord-token"})
 _NEARBY = 400  # characters around an access key in which its secret half is looked for
 
 
@@ -262,7 +258,7 @@ def _of_shape(text: str, shape: Shape) -> Iterator[Found]:
         if shape.line and not compiled(shape.line).search(before.rpartition("\n")[2]):
             continue
         # A key that is made of crosses, as in a manual, or is only a long name, is none.
-        value, needs = text[start:end], kind in _NEED_MIXTURE
+        value, needs = text[start:end], kind in ("telegram-token", "discord-token")
         if not _pattern("dummy").fullmatch(value) and (not needs or _pattern("mixed").match(value)):
             yield start, end, kind
         if kind == "aws-access-key":
@@ -281,7 +277,7 @@ def _private_keys(text: str, sort: str) -> Iterator[Found]:
         start, inner, following = begin.start(), begin.end(), begins.search(text, begin.end())
         if close and close.start() < inner:
             close = ends.search(text, inner)
-        whole = close and close.end() <= start + _PEM_REACH and text.find(BORDER, inner, close.start()) < 0
+        whole = close and close.end() <= start + 20_000 and text.find(BORDER, inner, close.start()) < 0
         own = following.start() if following else len(text)  # each mark is answered by what stands before the next
         found = close if whole else _pattern("pem_lines").match(text, inner, own)
         if found and body.search(text, inner, min(found.end(), own)):
@@ -292,8 +288,6 @@ def _private_keys(text: str, sort: str) -> Iterator[Found]:
 
 # -- by their surroundings: "password: …", "api_key = …", "the passphrase is …" ----------------------------------------------
 
-_LEAST_SECRET = 4
-_REACH = 52  # behind a word, the farthest that a separator is looked for
 _LETTER, _DIGIT = r"[^\W\d_]", r"\d"
 _KINDS = {Grade.PASSWORD: "password", Grade.CODE: "password", Grade.KEY: "api-key", Grade.WEAK: "token"}
 
@@ -314,7 +308,6 @@ class _Value(NamedTuple):
 _PAIRED = ("credenc", "credential", "zugangsdaten", "login", "acceso", "identifiant")
 _PHRASED = ("phrase", "frase", "mnemonic", "words", "seed")
 _SURE = 400  # characters for each value that is weighed, beyond the first of them
-_DENSE = 16  # one word for a secret in so many characters leaves no room for anything else
 
 
 def _crowd(text: str) -> Iterator[Found]:
@@ -325,7 +318,7 @@ def _crowd(text: str) -> Iterator[Found]:
         if last and (start > last + _GAP or text.find(BORDER, last, start) >= 0):
             yield first, last, CROWDED
             last, count = 0, count + 1
-            if count == _HOPELESS:
+            if count == 1_000:  # so many apart from one another, and nothing of the text is kept
                 raise _Overcrowded
         first, last = (first if last else start), end
     if last:
@@ -369,12 +362,12 @@ def _words(lowered: str, words: str) -> Iterator[tuple[int, Grade] | None]:
             count += 1
             if count == many:
                 told = sum(lowered.count(sign) for sign, _, _ in _keywords())
-                if told > _CROWD + len(lowered) // _DENSE:
+                if told > _CROWD + len(lowered) // 16:  # so dense, they leave no room for anything else
                     yield None
                     return
             tail = tails.match(lowered, word.end())
             end = tail.end() if tail else word.end()
-            mark = ahead.search(lowered, end, end + _REACH)
+            mark = ahead.search(lowered, end, end + 52)  # no farther behind a word
             if (mark is None or not value.match(lowered, mark.end())) and not bare.match(lowered, end):
                 continue
             if grade := _grade(lowered, word, group, lowered[word.end() : end]):
@@ -453,7 +446,7 @@ def _value_at(text: str, start: int, opening: str, *, direct: bool, assigned: bo
 def _is_secret(value: _Value, grade: Grade, before: str) -> bool:
     text, low = value.text, value.text.lower()
     if (
-        len(text) < _LEAST_SECRET
+        len(text) < 4
         or _pattern("reference").match(low)
         or low in _words_for("technical")
         or low in _words_for("plain")

@@ -41,8 +41,6 @@ _FOLDS = _Folds()
 _LONG = 10_000  # characters from which a text is folded by what is rare in it
 _FEW = 32  # characters that change, each of which is replaced by itself
 _ASCII = bytes([9, 10, 12, 13, *range(32, 127)])
-_MANY_LINES = 100_000  # characters from which lines are told apart before words
-_ZEROS = bytes.maketrans(b"123456789", b"000000000")
 _IN_NUMBERS = bytes(range(33, 65))  # digits, and signs that can stand with them
 LEAST_BLOB = 16  # characters of a word that can be a key, or text that is encoded
 
@@ -50,13 +48,13 @@ LEAST_BLOB = 16  # characters of a word that can be a key, or text that is encod
 def each_once(text: str) -> str:
     """The words between the blanks of a text, each once and on a line of its own: what none of them holds is nowhere. Of a
     long text, plain numbers may stand there as zeros."""
-    return "\n".join(set((text if len(text) < _MANY_LINES else _unlike(text)).split()))
+    return "\n".join(set((text if len(text) < 100_000 else _unlike(text)).split()))
 
 
 def _unlike(text: str) -> str:
     """One line for all that differ in their digits alone; but every line that has digits in something else than a number."""
     raw = text.encode("utf-8", "surrogatepass")
-    kinds = raw.translate(_ZEROS).split(b"\n")
+    kinds = raw.translate(bytes.maketrans(b"123456789", b"000000000")).split(b"\n")
     one = set(kinds)
     if 2 * len(one) > len(kinds):
         return text

@@ -23,7 +23,6 @@ from anima.store.rows.transaction import Engine, HomeRows
 
 KEY, TENANT = "ANIMA_KEY", "ANIMA_TENANT"
 _LEAST_KEY = 32
-_TRIES = 20
 
 
 class Seal:
@@ -111,7 +110,7 @@ def find_home(
     rows = HomeRows(engine, engine.tenant(tenant or ""), 0)
     sql = "select home, identity from anima.home where tenant = %(tenant)s and agent = %(agent)s"
     found = rows.one(sql, agent=agent)
-    for _ in range(_TRIES if create else 0):  # two that are made at once want the same number
+    for _ in range(20 if create else 0):  # two that are made at once want the same number
         if found is not None:
             break
         with rows.transaction():

@@ -24,7 +24,6 @@ from anima.store import ID, MACHINE, Documents, Logs, LogState, Mend, OpenFile, 
 from anima.store.rows.transaction import HomeRows, Transaction
 
 _BLOCK, _ALL = 1 << 20, 1 << 31
-_AGAIN = 5.0  # seconds for which no quota stays no quota
 
 
 def key_of(path: str) -> str:
@@ -241,11 +240,7 @@ class Room:
             if wanted[kind] > 0 and used + wanted[kind] > most * slack:
                 raise OverQuota(kind, used=int(used), most=int(most))
         if not quotas:
-            self._free = time.monotonic() + _AGAIN
-
-
-_PROOF = ("file_locked", "line_there")  # whoever still writes is waited for
-_SLACK = 1.1  # a conversation goes on a little longer than documents may grow
+            self._free = time.monotonic() + 5.0  # for so long no quota stays no quota
 
 
 class RowLogs(Logs):
@@ -337,7 +332,7 @@ class RowLog(OpenLog):
         self.state()
 
     def append(self, record: bytes, *, sync: bool) -> int:
-        self.logs.room.need(bytes=len(record), slack=_SLACK)
+        self.logs.room.need(bytes=len(record), slack=1.1)  # a conversation goes on a little longer than documents
         rows = self.logs.rows  # what was committed is on the disk
         return rows.tried(rows.transaction, lambda _: OpenLog.append(self, record, sync=False))
 
@@ -347,7 +342,8 @@ class RowLog(OpenLog):
     def add(self, data: bytes, at: int) -> None:
         self.logs.files.add(self._path, at, data)
         if (held := self.logs.rows.held) is not None:
-            held.proof = [(sql, {"key": key_of(self._path), "at": at, "data": data}) for sql in _PROOF]
+            given = {"key": key_of(self._path), "at": at, "data": data}
+            held.proof = [("file_locked", given), ("line_there", given)]  # whoever still writes is waited for
 
     def cut(self, size: int) -> None:
         self.logs.files.put(self._path, self.logs.files.read(self._path, 0, size))

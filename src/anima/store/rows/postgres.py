@@ -23,9 +23,6 @@ if TYPE_CHECKING:
     from psycopg_pool import ConnectionPool
 
 OWNER, APPLICATION = "anima_owner", "anima_app"  # roles, also in SQL: who makes the tables, and who serves homes
-_CONNECTIONS = 16
-_ROWS_AT_ONCE = 16  # of a large answer
-_REACH = 10  # seconds for the first connection of all
 
 
 def shown(address: str) -> str:
@@ -47,7 +44,7 @@ class PostgresDatabase(Engine):
         self.address, self.name = address, shown(address)
         how = {"autocommit": True, "prepare_threshold": None, "application_name": f"anima {os.getpid()}"}
         self.pool: ConnectionPool[Connection[Any]] = ConnectionPool(
-            address, min_size=0, max_size=_CONNECTIONS, timeout=WAIT, kwargs=how, open=False, reconnect_timeout=WAIT
+            address, min_size=0, max_size=16, timeout=WAIT, kwargs=how, open=False, reconnect_timeout=WAIT
         )
         self.pool.open()
         atexit.register(self.pool.close)
@@ -58,7 +55,7 @@ class PostgresDatabase(Engine):
         import psycopg
 
         try:
-            with psycopg.connect(self.address, connect_timeout=_REACH) as db:
+            with psycopg.connect(self.address, connect_timeout=10) as db:
                 may_pass, is_bound, done = db.execute(statements()["role"]).fetchone() or (True, False, 0)
         except psycopg.OperationalError as error:
             raise Damaged(f"{self.name} cannot be reached: {_first_line(error)}") from None
@@ -129,7 +126,7 @@ class PostgresDatabase(Engine):
         with db.pipeline():
             self.begin(db, tenant, None)
         try:
-            size = _ROWS_AT_ONCE if psycopg.capabilities.has_stream_chunked() else 1
+            size = 16 if psycopg.capabilities.has_stream_chunked() else 1
             rows: Any = db.cursor().stream(statement, given, binary=True, size=size)
             with closing(rows):
                 return [made(row) for row in rows]
