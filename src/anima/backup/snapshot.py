@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
@@ -63,7 +64,8 @@ class Snapshots:
     ) -> Snapshot:
         """One archive of the whole home. Without `to` it goes where the configuration says, and only when something
         changed."""
-        outside.checked_label(label)
+        if label and not re.fullmatch(r"[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?", label):
+            raise BadArguments(f"{label!r} cannot be a label: small letters, digits and dashes, 40 at most")
         sealed_for = tuple(recipients or self._site.config.snapshot.recipients)
         for each in sealed_for:
             outside.recipient_of(each)

@@ -76,7 +76,16 @@ class Provenance:
             elif record.kind == "failed":
                 self._begun.pop(str(record.fields.get("id")), None)
             elif record.kind in _STANDING:
-                self._standing(record)
+                # A document as it stood when we looked: found there before we ever wrote it, or edited from outside.
+                known = self._known.setdefault(_key(str(record.fields["path"])), _Known())
+                known.digest, known.size, known.pieces = (
+                    record.fields.get("digest"),
+                    int(record.fields.get("size", 0)),
+                    [],
+                )
+                source = replace(_STANDING[record.kind], time=None if record.kind == "found" else record.time)
+                for digest in record.fields.get("lines", ()):
+                    known.lines[digest] = source
 
     def _edited(self, edit: Edit, source: Source, *, back: bool) -> None:
         """Notes an edit. Lines that an undo brings `back` keep the source they had: that is no way to be trusted."""
@@ -96,15 +105,6 @@ class Provenance:
         for digest in edit.lines:
             if not (back and digest in known.lines):
                 known.lines[digest] = source
-
-    def _standing(self, record: Record) -> None:
-        """A document as it stood when we looked: found there before we ever wrote it, or edited from outside."""
-        path = _key(str(record.fields["path"]))
-        known = self._known.setdefault(path, _Known())
-        known.digest, known.size, known.pieces = record.fields.get("digest"), int(record.fields.get("size", 0)), []
-        source = replace(_STANDING[record.kind], time=None if record.kind == "found" else record.time)
-        for digest in record.fields.get("lines", ()):
-            known.lines[digest] = source
 
     # -- answers --------------------------------------------------------------------------------------------------------
 

@@ -169,17 +169,14 @@ class Inbox:
         for number, entry in enumerate(self._writer.unreviewed.all(layer)):
             lines = [key.line(f"> {line}") for line in lines_of(entry.text)] if key and asked else []
             times = max((asked[line] for line in lines if line), default=0)
-            found.append((-times, -number, ForReview(entry, times, self._seen_in(entry))))
+            seen = (*scan_text(entry.text), *scan_text(entry.section or ""))
+            policy = file_policy(entry.to, self._layout.row_of(entry.to))
+            if policy is not Policy.MEMORY:  # which speaks against keeping it among others
+                said = f"it would go to a file of the kind {policy}, which is decided by itself"
+                place = Finding(kind="place", severity=Severity.WARN, start=0, end=0, line=1, shown="", message=said)
+                seen = (*seen, place)
+            found.append((-times, -number, ForReview(entry, times, seen)))
         return tuple(waiting for _, _, waiting in sorted(found, key=lambda each: each[:2]))
-
-    def _seen_in(self, entry: Noted) -> tuple[Finding, ...]:
-        """What speaks against keeping an entry among others: what the scan sees in it, and a place that is no memory."""
-        found = (*scan_text(entry.text), *scan_text(entry.section or ""))
-        policy = file_policy(entry.to, self._layout.row_of(entry.to))
-        if policy is Policy.MEMORY:
-            return found
-        said = f"it would go to a file of the kind {policy}, which is decided by itself"
-        return (*found, Finding(kind="place", severity=Severity.WARN, start=0, end=0, line=1, shown="", message=said))
 
     def keep(
         self, *names: str, approver: str = "python", text: str | None = None, layer: str | None = None

@@ -314,7 +314,11 @@ class Batches:
         for edit, state in zip(intent.edits, states, strict=True):
             try:
                 if state in ("half", "ready"):
-                    self._carry_on(edit)
+                    source, target = DocPath.parse(edit.path), DocPath.parse(edit.to or edit.path)
+                    if edit.kind is not Kind.DELETE and edit.temp and self._digest(target) != edit.digest:
+                        self.steps.finish(target, edit.temp)
+                    if edit.kind in (Kind.DELETE, Kind.MOVE) and self._digest(source) == edit.base:
+                        self.steps.finish(source, None)
                 for path in {edit.path, edit.to or edit.path} if state != "lost" else ():
                     self.steps.confirm(DocPath.parse(path))
             except Damaged as error:
@@ -324,13 +328,6 @@ class Batches:
                 continue
         self._of.ledger.done(intent.id)
 
-    def _carry_on(self, edit: Edit) -> None:
-        path, target = DocPath.parse(edit.path), DocPath.parse(edit.to or edit.path)
-        if edit.kind is not Kind.DELETE and edit.temp and self._digest(target) != edit.digest:
-            self.steps.finish(target, edit.temp)
-        if edit.kind in (Kind.DELETE, Kind.MOVE) and self._digest(path) == edit.base:
-            self.steps.finish(path, None)
-
     def _state(self, edit: Edit) -> _State:
         """What stands of an edit. Raises Damaged where the disk does not tell."""
         try:
@@ -339,22 +336,20 @@ class Batches:
                 return "lost"  # no record of ours says so
             if edit.kind is Kind.APPEND:
                 return self._append_state(path, edit)
-            return self._text_state(edit, here=self._digest(path), there=self._digest(target))
+            here, there = self._digest(path), self._digest(target)
+            if edit.kind is Kind.DELETE:
+                return "stands" if here is None else "ready" if here == edit.base else "lost"
+            if there == edit.digest:
+                return "half" if edit.kind is Kind.MOVE and here == edit.base else "stands"
+            staged = self._machine.staged_bytes(edit.temp or "")
+            usable = staged is not None and self._of.ledger.key.of(staged.decode("utf-8", "replace")) == edit.digest
+            if not usable or there != (edit.base if edit.kind is Kind.WRITE else None):
+                return "lost"
+            return "half" if edit.kind is Kind.MOVE and here is None else "ready"
         except Damaged:
             raise
         except HomeError:
             return "lost"
-
-    def _text_state(self, edit: Edit, *, here: str | None, there: str | None) -> _State:
-        if edit.kind is Kind.DELETE:
-            return "stands" if here is None else "ready" if here == edit.base else "lost"
-        if there == edit.digest:
-            return "half" if edit.kind is Kind.MOVE and here == edit.base else "stands"
-        staged = self._machine.staged_bytes(edit.temp or "")
-        usable = staged is not None and self._of.ledger.key.of(staged.decode("utf-8", "replace")) == edit.digest
-        if not usable or there != (edit.base if edit.kind is Kind.WRITE else None):
-            return "lost"
-        return "half" if edit.kind is Kind.MOVE and here is None else "ready"
 
     def _append_state(self, path: DocPath, edit: Edit) -> _State:
         """Torn is only what can be nothing but ours: whole lines of the intent, and the beginning of one more."""

@@ -197,12 +197,6 @@ def name_of(time: datetime, label: str, digest: str, *, sealed: bool) -> str:
     return "-".join(filter(None, (stamp, label, digest[:12]))) + ".tar.gz" + (".age" if sealed else "")
 
 
-def checked_label(label: str) -> str:
-    if label and not re.fullmatch(r"[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?", label):
-        raise BadArguments(f"{label!r} cannot be a label: small letters, digits and dashes, 40 at most")
-    return label
-
-
 def snapshot_at(path: str) -> Snapshot | None:
     """What stands at a path, if its name is one that archives are given."""
     found = _NAME.match(os.path.basename(path))

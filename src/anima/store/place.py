@@ -32,8 +32,6 @@ from anima.store.whole import FolderWhole
 if TYPE_CHECKING:
     from anima.store.git import History
 
-_WORDS = 50  # changes whose words are kept until they are committed
-
 
 def open_home_folder(path: str | Path) -> Folder:
     """The folder at a path, once a restore that a crash cut short is finished: before anybody reads, the home is old or
@@ -203,7 +201,7 @@ class FolderStore:
                 return Written(digests=(None,) * len(batch.changes), repeated=True)  # by somebody else, a moment ago
             intent, digests = self._batches.write(batch)
         if intent is not None and batch.words:
-            self._words = {**dict(list(self._words.items())[-_WORDS:]), intent.id: batch.words}
+            self._words = {**dict(list(self._words.items())[-50:]), intent.id: batch.words}
         revision = None if intent is None or batch.is_log else self.commit(reason=batch.changes[0].reason)
         return Written(change=intent.id if intent else None, revision=revision, digests=digests)
 
@@ -310,21 +308,19 @@ class FolderStore:
                 if self._view is not None and self._view.newest > self._anchored[1]:
                     self._find_anchor(history)
                     late = list(self.ledger.records(self._anchored[1], kinds=CHANGED))
-                made = self._commit_late(history, late, reason) if late else None
+                made = None
+                if late:
+                    note, paths = late_note(late, author=self.author, reason=reason, words=self._words)
+                    files = dict(held for path in paths for held in self._held(path))
+                    settings = self._settings()
+                    if settings and settings != self._held_settings:
+                        files[FILE] = settings  # no verb writes it, but a backup by `git push` should hold it
+                    made = history.commit(files, note) if files else None
+                    self._held_settings, self._anchored = settings, (made or self._anchored[0], late[-1].n)
         except (HomeError, OSError) as error:
             self._history_problem = str(error)
             return None
         self._history_problem = None
-        return made
-
-    def _commit_late(self, history: History, late: list[Record], reason: str) -> str | None:
-        note, paths = late_note(late, author=self.author, reason=reason, words=self._words)
-        files = dict(held for path in paths for held in self._held(path))
-        settings = self._settings()
-        if settings and settings != self._held_settings:
-            files[FILE] = settings  # no verb writes it, but a backup by `git push` should hold it
-        made = history.commit(files, note) if files else None
-        self._held_settings, self._anchored = settings, (made or self._anchored[0], late[-1].n)
         return made
 
     def _settings(self) -> bytes | None:

@@ -190,11 +190,9 @@ TAGS, BIDI, SELECTORS = "tag-characters", "bidi", "variation-selectors"
 ZERO_WIDTH, CONTROL, OTHER = "zero-width", "control", "invisible"
 ZWNJ, ZWJ, LRM, RLM, ALM, BOM = "\u200c", "\u200d", "\u200e", "\u200f", "\u061c", "\ufeff"
 TEXT_STYLE, EMOJI_STYLE = "\ufe0e", "\ufe0f"
-_BLACK_FLAG = "\U0001f3f4"
 _pattern = partial(pattern_of, "hidden")
 _ALL = "".join(INVISIBLES.values())
 _OPENING, _CLOSING = "\u202a\u202b\u2066\u2067\u2068", "\u202c\u2069"
-_SELECTOR_PER_LETTER = f"(?:[^\\s{_ALL}][{INVISIBLES[SELECTORS]}]){{8,}}"
 _OF_KIND = {kind: f"[{chars}]+" for kind, chars in INVISIBLES.items()}
 _TAME = str.maketrans("<>[]⟨⟩", "‹›⟦⟧‹›")  # decoded text becomes no markup where it is shown
 _SPELLED_OUT = 8  # characters that `reveal` names one by one
@@ -264,7 +262,7 @@ def _strange_runs(text: str) -> Iterator[Spot]:
     right_to_left = _RightToLeft(text)
     for run in compiled(f"[{_ALL}]+").finditer(text):
         start, end = run.span()
-        if text[start - 1 : start] == _BLACK_FLAG and (flag := _pattern("flag_tags").match(text, start, end)):
+        if text[start - 1 : start] == "\U0001f3f4" and (flag := _pattern("flag_tags").match(text, start, end)):
             start = flag.end()
         # What belongs there, at its front and back, is no part of it.
         while start < end and _belongs(text, start, right_to_left):
@@ -391,7 +389,7 @@ def _bits_per_letter(text: str) -> Iterator[Spot]:
         for run in _pattern("joiner_per_letter").finditer(text):
             yield _carried(run, ZERO_WIDTH, from_bits)
     if _pattern("rare_selector").search(text):
-        for run in compiled(_SELECTOR_PER_LETTER).finditer(text):
+        for run in compiled(f"(?:[^\\s{_ALL}][{INVISIBLES[SELECTORS]}]){{8,}}").finditer(text):
             if len(set(run[0][1::2])) > 1:
                 yield _carried(run, SELECTORS, from_selectors)
 

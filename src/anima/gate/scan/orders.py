@@ -140,9 +140,12 @@ def instructions(text: str, folded: str, origins: Origins, words: frozenset[str]
     for view in _views(folded, words):
         for start, end, reason in sorted(_matches(view)):
             first, last = origins.span(*view.back(start, end))
-            if not _overlaps(taken, first, last):
-                shown = _shown(text[first:last], view.text[start:end])
-                yield Sighting(first, last, "instruction", Severity.WARN, shown, reason)
+            at = bisect_right(taken, (first, last))
+            if (at > 0 and taken[at - 1][1] > first) or (at < len(taken) and taken[at][0] < last):
+                continue  # it touches one already taken
+            taken.insert(at, (first, last))
+            shown = _shown(text[first:last], view.text[start:end])
+            yield Sighting(first, last, "instruction", Severity.WARN, shown, reason)
 
 
 def _shown(piece: str, read: str) -> str:
@@ -151,16 +154,6 @@ def _shown(piece: str, read: str) -> str:
     bare = "".join(c for c in unicodedata.normalize("NFD", piece.lower()) if unicodedata.category(c) != "Mn")
     disguised = "•" not in piece and (fold(piece) != read or (bare != read and read.isascii()))
     return f"{seen} (reads: {visible(' '.join(read.split()), 200)})" if disguised else seen
-
-
-def _overlaps(taken: list[tuple[int, int]], start: int, end: int) -> bool:
-    """Whether the place touches one already taken; takes it if not."""
-    at = bisect_right(taken, (start, end))
-    before = at > 0 and taken[at - 1][1] > start
-    after = at < len(taken) and taken[at][0] < end
-    if not before and not after:
-        taken.insert(at, (start, end))
-    return before or after
 
 
 def _views(folded: str, words: frozenset[str]) -> Iterator[_View]:

@@ -32,7 +32,6 @@ _OFTEN = 50  # characters, are more than anybody writes
 _GAP = 40  # what stands between two secrets of a crowd goes with them
 CROWDED = "crowded"
 PLACEHOLDER = re.compile(r"\[REDACTED:[A-Za-z0-9_-]{1,40}\]")
-_LITERAL = f"{ascii_letters}{digits}:/-"  # what stands for itself at the beginning of a pattern
 _LEAST_ROOM = 8  # that a secret needs, with what tells of it
 _AROUND = 400  # characters on either side of a removed secret that are looked at again
 
@@ -74,7 +73,7 @@ def _shapes() -> tuple[Shape, ...]:
         pattern = one_line(row["pattern"])
         # One without blanks, and without classes of what is none of something, stays in one word.
         in_word = not re.search(r"\\[sSWDn]|\[\^| ", pattern) and "." not in re.sub(r"\[[^]]*]|\\\.", "", pattern)
-        begins = "" if in_word else pattern[: len(pattern) - len(pattern.lstrip(_LITERAL))]
+        begins = "" if in_word else pattern[: len(pattern) - len(pattern.lstrip(f"{ascii_letters}{digits}:/-"))]
         shapes.append(Shape(row["kind"], pattern, row.get("head", ""), row.get("line", ""), begins))
     return tuple(shapes)
 

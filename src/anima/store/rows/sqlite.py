@@ -190,7 +190,14 @@ class Replica(OneFile):
         self.path, self.name, self.mark = path, f"libsql:{path}", "replica"
         self._mutex, self._moment = threading.RLock(), 0
         with ExitStack() as failing:
-            holder = self._only_one(failing)
+            # A word for this file on this machine, kept beside it and held for as long as the process lives.
+            self._held = failing.enter_context(open(f"{self.path}.writer", "a+"))
+            if not flock(self._held.fileno()):
+                raise Refused(f"{self.name}: another process has it open", rule="several-writers")
+            self._held.seek(0)
+            if not (holder := self._held.read()):
+                self._held.write(holder := secrets.token_hex(16))
+                self._held.flush()
             with self.translated(Transaction(None)):
                 token = os.environ.get("LIBSQL_AUTH_TOKEN", "")
                 self._db = libsql.connect(path, sync_url=url, auth_token=token, isolation_level=None)
@@ -204,17 +211,6 @@ class Replica(OneFile):
                 hint = "delete the row `writer` of the table lease on the server only when the other machine is gone"
                 raise Refused(f"{self.name}: another machine writes to {url}", rule="several-writers", hint=hint)
             weakref.finalize(self, failing.pop_all().close)
-
-    def _only_one(self, failing: ExitStack) -> str:
-        """A word for this file on this machine, kept beside it and held for as long as the process lives."""
-        self._held = failing.enter_context(open(f"{self.path}.writer", "a+"))
-        if not flock(self._held.fileno()):
-            raise Refused(f"{self.name}: another process has it open", rule="several-writers")
-        self._held.seek(0)
-        if not (holder := self._held.read()):
-            self._held.write(holder := secrets.token_hex(16))
-            self._held.flush()
-        return holder
 
     @contextmanager
     def connection(self) -> Iterator[Any]:

@@ -35,7 +35,6 @@ from anima.store.rows.files import FileRows, RecordLog, Room, RowDocuments, RowL
 from anima.store.rows.history import RowHistory
 from anima.store.safe_open import held
 
-_WORDS = 50  # changes whose words are kept until they have a revision
 _LEASE = 60.0  # seconds that a lease outlives its holder
 
 
@@ -219,26 +218,22 @@ class RowStore:
             edits.append(edit_of(change, found, key=self.key, there=there, is_log=batch.is_log))
         if not any(edits):
             return Written(digests=(None,) * len(edits))
-        self._need_room(batch, present)
-        intent = intent_of(batch, [edit for edit in edits if edit], ledger=self.ledger)
-        self.ledger.intend(intent)
-        planned = zip(batch.changes, edits, strict=True)
-        digests = tuple(self._apply(each, present[each.path.key], edit) if edit else None for each, edit in planned)
-        self.ledger.done(intent.id, sync=False)
-        if batch.words:
-            self._words = {**dict(list(self._words.items())[-_WORDS:]), intent.id: batch.words}
-        revision = None if batch.is_log else self.commit(reason=batch.changes[0].reason)
-        return Written(change=intent.id, revision=revision, digests=digests)
-
-    def _need_room(self, batch: Batch, present: Mapping[str, Present]) -> None:
-        """Raises OverQuota where a batch makes more of what the tenant may have no more of."""
-        more = new = 0
+        more = new = 0  # of what the tenant may have no more of
         for change in batch.changes:
             found = present[change.path.key]
             if change.kind in (Kind.WRITE, Kind.APPEND):
                 more += len(change.text.encode("utf-8")) - (found.size if change.kind is Kind.WRITE else 0)
                 new += found.text is None
         self.room.need(bytes=more, documents=new)
+        intent = intent_of(batch, [edit for edit in edits if edit], ledger=self.ledger)
+        self.ledger.intend(intent)
+        planned = zip(batch.changes, edits, strict=True)
+        digests = tuple(self._apply(each, present[each.path.key], edit) if edit else None for each, edit in planned)
+        self.ledger.done(intent.id, sync=False)
+        if batch.words:
+            self._words = {**dict(list(self._words.items())[-50:]), intent.id: batch.words}
+        revision = None if batch.is_log else self.commit(reason=batch.changes[0].reason)
+        return Written(change=intent.id, revision=revision, digests=digests)
 
     def _standing(self, batch: Batch) -> dict[str, Present]:
         paths = {path.key: path for change in batch.changes for path in (change.path, change.to) if path}

@@ -26,10 +26,6 @@ from anima.store.rows.transaction import HomeRows, schema_texts, statements
 if TYPE_CHECKING:
     from psycopg import Connection, Cursor
 
-_LEFT = (
-    "dead rows until the server vacuums, its log up to {} until that is recycled or archived no more, and backups until they "
-    "expire still hold it"
-)
 KINDS = ("bytes", "documents", "requests", "tokens")  # of quotas; the last two are a day's
 _CHANNEL, _MARKS = "anima", 200  # of one message, which has fewer than 8,000 bytes
 _FOUND = "tenant tenant_name is_suspended id agent kind name scope sender access made expires".split()
@@ -93,7 +89,8 @@ class Tenants:
                     raise Damaged(f"{name} still has rows in {', '.join(left)}; nothing was erased")
                 db.execute("delete from anima.tenant where tenant = %s", (number,))
             at = next(iter(db.execute("select pg_current_wal_lsn()").fetchone() or ("now",)))
-        return gone, _LEFT.format(at)
+        until = f"dead rows until the server vacuums, its log up to {at} until that is recycled or archived no more"
+        return gone, f"{until}, and backups until they expire still hold it"
 
     def set_quota(self, name: str, quotas: Mapping[str, int]) -> None:
         """How much a tenant may have or do of each kind; 0 is as much as it likes."""

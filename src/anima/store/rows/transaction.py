@@ -22,7 +22,6 @@ U = TypeVar("U")
 Row = tuple[Any, ...]
 OWN = "{0}tenant = %(tenant)s and {0}home = %(home)s"  # what `[own]` stands for, and `[own a]` for a table called a
 WAIT = 30.0  # seconds for a connection, or for a COMMIT of somebody else's
-_TRIES = 3
 
 
 class LostConnection(Damaged):
@@ -151,7 +150,7 @@ class HomeRows:
 
     def tried(self, within: Callable[[], AbstractContextManager[U]], do: Callable[[U], T]) -> T:
         """What is done within a transaction, done again where the connection was lost before COMMIT was sent."""
-        for left in reversed(range(_TRIES if self.held is None else 1)):
+        for left in reversed(range(3 if self.held is None else 1)):
             try:
                 with within() as held:
                     return do(held)
