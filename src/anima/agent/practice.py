@@ -50,7 +50,13 @@ async def _streamed(messages: list[ai.ModelMessage], info: AgentInfo) -> AsyncIt
 
 
 def decided(messages: Sequence[ai.ModelMessage], info: AgentInfo) -> str | Calls:
-    asked, results = _now(messages)
+    asked, results = "", list[ai.ToolReturnPart]()
+    for message in messages:
+        for part in message.parts if isinstance(message, ai.ModelRequest) else ():
+            if isinstance(part, ai.UserPromptPart):
+                asked, results = str(part.content).strip(), []
+            elif isinstance(part, ai.ToolReturnPart):
+                results.append(part)
     told = info.instructions or ""
     is_first = _FIRST in told
     if asked.startswith("A conversation between"):
@@ -70,17 +76,6 @@ def decided(messages: Sequence[ai.ModelMessage], info: AgentInfo) -> str | Calls
     if more == _TABLE["questions"][-1][1] and not any("first-conversation" in str(part.content) for part in results):
         more = ""  # what is asked for now is on no card any more: it was kept
     return "\n\n".join(filter(None, (answer, more)))
-
-
-def _now(messages: Sequence[ai.ModelMessage]) -> tuple[str, list[ai.ToolReturnPart]]:
-    asked, results = "", list[ai.ToolReturnPart]()
-    for message in messages:
-        for part in message.parts if isinstance(message, ai.ModelRequest) else ():
-            if isinstance(part, ai.UserPromptPart):
-                asked, results = str(part.content).strip(), []
-            elif isinstance(part, ai.ToolReturnPart):
-                results.append(part)
-    return asked, results
 
 
 def _spoken(messages: Sequence[ai.ModelMessage]) -> str:
@@ -129,7 +124,11 @@ def _told(tool: str, content: object, asked: str = "") -> str:
     if "error" in given:
         return f"That did not work: {given['error']}"
     if tool == "memory_search":
-        near = _near(given.get("hits") or [], asked)
+        # the hits that hold a word of what was said; where none does, for a question the best of them
+        hits = given.get("hits") or []
+        words = {word for word in re.findall(r"\w+", asked.casefold()) if len(word) > 3} - _EMPTY
+        near = [hit for hit in hits if any(word in str(hit.get("text", "")).casefold() for word in words)]
+        near = near or (hits[:1] if _PATTERN["asked"].search(asked) else [])
         return _listed(list(map(_line, near))) if near or _PATTERN["asked"].search(asked) else UNSURE
     if tool == "what_do_i_know":
         return _listed([str(line) for each in given.get("sections") or [] for line in each.get("bullets") or []])
@@ -142,13 +141,6 @@ def _told(tool: str, content: object, asked: str = "") -> str:
         said = _TABLE["receipts"].get(given["status"], _TABLE["receipts"]["refused"])
         return str(said.format(path=given.get("path"), proposal=given.get("proposal"), why=why))
     return json.dumps(content, ensure_ascii=False, indent=1)
-
-
-def _near(hits: Sequence[Mapping[str, Any]], asked: str) -> Sequence[Mapping[str, Any]]:
-    """The hits that hold a word of what was said; where none does, for a question the best of them."""
-    words = {word for word in re.findall(r"\w+", asked.casefold()) if len(word) > 3} - _EMPTY
-    near = [hit for hit in hits if any(word in str(hit.get("text", "")).casefold() for word in words)]
-    return near or (hits[:1] if _PATTERN["asked"].search(asked) else ())
 
 
 def _listed(lines: Sequence[str]) -> str:

@@ -200,12 +200,15 @@ class Rituals:
 
     def _done(self, ritual: Ritual, session: Session, name: str, most: int) -> tuple[RitualRun, bool]:
         """A run's outcome, and whether every other would go wrong too."""
-        told, purse = list[str](), Purse(most)
+        told, purse, words = list[str](), Purse(most), WORDS["ritual"]
 
         async def turn() -> str:
             about: dict[str, Any] = {"toolsets": [_notices(told)], "only": ritual.tools, "made": self._made}
             async with Conversation(session, self._made(name), purse=purse, **about) as talk:
-                return (await talk.turn(_asked_of(ritual, session, self.now()))).text
+                does = words["heartbeat" if ritual.kind == "heartbeat" else "other"].format(path=ritual.path)
+                page = [] if ritual.text in session.prompt.text else [framed("page", ritual.text)]
+                begun = words["begins"].format(now=self.now())
+                return (await talk.turn("\n\n".join([begun, does, *page, words["ends"]]))).text
 
         done = RitualRun(ritual=ritual.name, status="silent", session=session.id)
         try:
@@ -239,11 +242,3 @@ def _notices(told: list[str]) -> ai.FunctionToolset[Any]:
         return ai.ToolReturn("your owner will read it", metadata=TAKEN_IN)  # our own word, and nothing from outside
 
     return ai.FunctionToolset([notify], id="rituals")
-
-
-def _asked_of(ritual: Ritual, session: Session, now: datetime) -> str:
-    """What a run begins with: the hour, and the page, where the prompt does not show it already."""
-    words = WORDS["ritual"]
-    does = words["heartbeat" if ritual.kind == "heartbeat" else "other"].format(path=ritual.path)
-    page = [] if ritual.text in session.prompt.text else [framed("page", ritual.text)]
-    return "\n\n".join([words["begins"].format(now=now), does, *page, words["ends"]])

@@ -20,7 +20,7 @@ from anima.cli.show import counted, flat, inert, listed, need_person, picked, pl
 from anima.errors import BadArguments, Refused
 
 if TYPE_CHECKING:
-    from anima import Candidate, Forgetting, Home, Imported, Look, Receipt, Restoration, Suggestion
+    from anima import Candidate, Forgetting, Home, Imported, Look, Receipt, Suggestion
 
 _LISTED = 60
 
@@ -29,7 +29,15 @@ _LISTED = 60
 def forget(home: Home, text: str | None, dry_run: bool, yes: bool, json: bool, **asked: Any) -> Reply:
     found = home.forget(text=text, **asked, dry_run=True)
     if not json:
-        _show_forgetting(found)
+        if not found.touched:
+            say("Nothing holds it.")
+        for each in found.touched[:_LISTED]:
+            more, words = f" ({each.count})" if each.count > 1 else "", f"  {flat(each.text)}" if each.text else ""
+            say(f"{each.place:10} {inert(each.where)}{more}  {inert(each.why)}{words}")
+        if len(found.touched) > _LISTED:
+            say(f"… and {len(found.touched) - _LISTED:,} more; --json lists them all")
+        show.notes((f"{where}: {why}" for where, why in found.left), "left")
+        show.notes(found.notes, "note")
     is_over = dry_run or not (found.touched or found.left or yes)  # or nothing is there to be asked about
     if not is_over:
         if not yes:
@@ -44,18 +52,6 @@ def forget(home: Home, text: str | None, dry_run: bool, yes: bool, json: bool, *
     if is_over:
         return Reply(value, "Nothing was changed." if dry_run else (), code)
     return Reply(value, lambda: _show_forgotten(found), code)
-
-
-def _show_forgetting(found: Forgetting) -> None:
-    if not found.touched:
-        say("Nothing holds it.")
-    for each in found.touched[:_LISTED]:
-        more, text = f" ({each.count})" if each.count > 1 else "", f"  {flat(each.text)}" if each.text else ""
-        say(f"{each.place:10} {inert(each.where)}{more}  {inert(each.why)}{text}")
-    if len(found.touched) > _LISTED:
-        say(f"… and {len(found.touched) - _LISTED:,} more; --json lists them all")
-    show.notes((f"{where}: {why}" for where, why in found.left), "left")
-    show.notes(found.notes, "note")
 
 
 def _show_forgotten(found: Forgetting) -> None:
@@ -111,7 +107,16 @@ def _show_found(found: Look, parts: Sequence[str], *, limit: int, done: bool) ->
         if staying:
             _section("Said twice, and left", "in the archive, noted on several days, or marked", staying, limit)
     if "contradictions" in parts:
-        _section("Contradictions", "both cannot hold; only you can tell which does", _contradictions(found), limit)
+        blocks = []
+        for each in found.contradictions:
+            newer = (each.newer.path, each.newer.number) if each.newer else None
+            block = []
+            for sign, line in (("", each.one), ("≠ ", each.other)):
+                mark = ", newer" if newer == (line.path, line.number) else ""
+                day = f"  ({line.day}{mark})" if line.day else ""
+                block.append(f"  {sign}{_placed(line)}{day}")
+            blocks.append([*block, f"      {flat(each.why)}"])
+        _section("Contradictions", "both cannot hold; only you can tell which does", blocks, limit)
     show.notes(map(flat, found.notes), "note")
     verb = "was" if found.lines == 1 else "were"
     seen = f"{counted(found.lines, 'line')} of {counted(found.documents, 'document')} {verb} compared."
@@ -152,19 +157,6 @@ def _twins(found: Look) -> tuple[list[list[str]], list[list[str]]]:
             shown.append(f"  = … and {len(group.twins) - _TWINS:,} more")
         (staying if all(stays.values()) else going).append(shown)
     return going, staying
-
-
-def _contradictions(found: Look) -> list[list[str]]:
-    blocks = []
-    for each in found.contradictions:
-        newer = (each.newer.path, each.newer.number) if each.newer else None
-        block = []
-        for sign, line in (("", each.one), ("≠ ", each.other)):
-            mark = ", newer" if newer == (line.path, line.number) else ""
-            day = f"  ({line.day}{mark})" if line.day else ""
-            block.append(f"  {sign}{_placed(line)}{day}")
-        blocks.append([*block, f"      {flat(each.why)}"])
-    return blocks
 
 
 def _placed(line: Any) -> str:
@@ -225,17 +217,22 @@ def _answer(one: Suggestion) -> str:
         whisper(f"Answer with one of {', '.join(answers)}.")
 
 
-MOST_EXPLAINED = 40
-
-
 @command()
 def dream(home: Home, dry_run: bool, explain: bool, since: str | None, preset: str | None) -> Reply:
     with show.patient("dreaming: reading what was noted and asked for"):
         swept = home.dream(dry_run=dry_run, preset=preset, since=day_of(since, "--since"))
 
     def shown() -> None:
-        for candidate in swept.plan.considered[:MOST_EXPLAINED] if explain and swept.plan else ():
-            _show_candidate(candidate)
+        for candidate in swept.plan.considered[:40] if explain and swept.plan else ():
+            note, parts = candidate.note, candidate.score
+            mark = "+" if candidate.passed else " "
+            say(f"{mark} {parts.total:.2f}  {inert(note.text[:100])}  ({inert(note.path)}:{note.line})")
+            names = ("frequency", "relevance", "diversity", "recency", "consolidation", "conceptual")
+            say("        " + "  ".join(f"{name} {getattr(parts, name):.2f}" for name in names))
+            for reason in candidate.reasons:
+                say(f"        {inert(reason)}")
+            for gate in candidate.gates:
+                say(f"        {'pass' if gate.passed else 'STOP'}  {gate.name}: {inert(gate.said[:120])}")
         if swept.diff:
             show.diff(swept.diff)
         if swept.status in ("nothing", "busy", "refused") or (plan := swept.plan) is None:
@@ -256,18 +253,6 @@ def dream(home: Home, dry_run: bool, explain: bool, since: str | None, preset: s
         value |= {"retired": gone, "moved": [held.fact for held in plan.moves], "diary": plan.diary}
         value["considered"] = [_candidate(candidate) for candidate in plan.considered]
     return Reply(value, shown)
-
-
-def _show_candidate(candidate: Candidate) -> None:
-    note, parts = candidate.note, candidate.score
-    mark = "+" if candidate.passed else " "
-    say(f"{mark} {parts.total:.2f}  {inert(note.text[:100])}  ({inert(note.path)}:{note.line})")
-    names = ("frequency", "relevance", "diversity", "recency", "consolidation", "conceptual")
-    say("        " + "  ".join(f"{name} {getattr(parts, name):.2f}" for name in names))
-    for reason in candidate.reasons:
-        say(f"        {inert(reason)}")
-    for gate in candidate.gates:
-        say(f"        {'pass' if gate.passed else 'STOP'}  {gate.name}: {inert(gate.said[:120])}")
 
 
 def _candidate(candidate: Candidate) -> dict[str, Any]:
@@ -354,7 +339,20 @@ def _restore(home: str | None, archive: str, asked: dict[str, Any]) -> Reply:
     with progress_bar("verifying") as progress:
         found = anima.restore(archive, place, dry_run=True, progress=progress, **opening)
     if not as_json:
-        _show_plan(found)
+        new, changed, gone = len(found.new), len(found.changed), len(found.gone)
+        say(f"{found.home}: {new:,} new, {changed:,} changed, {gone:,} gone, {found.same:,} as they are")
+        marked = (("+", found.new), ("~", found.changed), ("-", found.gone))
+        rows = [(mark, path) for mark, paths in marked for path in paths]
+        own = [
+            f"  {mark} {path}" for mark, path in rows if not path.startswith(".")
+        ]  # a home's own names are never hidden
+        listed(own, _SHOWN)
+        if len(rows) > len(own):
+            say(f"  and {len(rows) - len(own):,} files of ledger and history")
+        show.notes((f"{path}: {why}" for path, why in found.left[:_SHOWN]), "stays")
+        if found.forgotten:
+            whisper(f"note: {found.forgotten:,} phrases were forgotten since; they stay forgotten")
+        show.notes(found.notes, "note")
     known = found.notes
     if not dry_run:
         if not asked["yes"]:
@@ -372,21 +370,6 @@ def _restore(home: str | None, archive: str, asked: dict[str, Any]) -> Reply:
             show.notes([note for note in found.notes if note not in known], "note")
 
     return Reply(found, shown)
-
-
-def _show_plan(found: Restoration) -> None:
-    new, changed, gone = len(found.new), len(found.changed), len(found.gone)
-    say(f"{found.home}: {new:,} new, {changed:,} changed, {gone:,} gone, {found.same:,} as they are")
-    marked = (("+", found.new), ("~", found.changed), ("-", found.gone))
-    rows = [(mark, path) for mark, paths in marked for path in paths]
-    own = [f"  {mark} {path}" for mark, path in rows if not path.startswith(".")]  # a home's own names are never hidden
-    listed(own, _SHOWN)
-    if len(rows) > len(own):
-        say(f"  and {len(rows) - len(own):,} files of ledger and history")
-    show.notes((f"{path}: {why}" for path, why in found.left[:_SHOWN]), "stays")
-    if found.forgotten:
-        whisper(f"note: {found.forgotten:,} phrases were forgotten since; they stay forgotten")
-    show.notes(found.notes, "note")
 
 
 def _size(count: float) -> str:

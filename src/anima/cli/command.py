@@ -131,10 +131,15 @@ def parameter(name: str, row: Mapping[str, Any] | str | bool) -> click.Parameter
     more: dict[str, Any] = {"help": row["help"]} | (
         {"shell_complete": _completion(row["offers"])} if "offers" in row else {}
     )
-    return (_option if name.startswith("--") else _argument)(name, row, more)
-
-
-def _option(name: str, row: Mapping[str, Any], more: dict[str, Any]) -> click.Option:
+    if not name.startswith("--"):
+        more |= {"metavar": row.get("metavar", name)} if name.isupper() or "metavar" in row else {}
+        if "words" in row:
+            more |= {"nargs": -1, "required": "optional" not in row, "callback": _joined}
+        elif "several" in row:
+            more |= {"nargs": -1, "default": ()}
+        elif "optional" in row or "default" in row:
+            more |= {"default": row.get("default"), "required": False}
+        return _Argument([name.lower()], type=_Text(), **more)
     first, _, metavar = name.partition(" ")
     more |= {key: row[key] for key in ("multiple", "required", "is_flag", "flag_value") if key in row}
     more |= {"metavar": metavar} if metavar else {}
@@ -145,17 +150,6 @@ def _option(name: str, row: Mapping[str, Any], more: dict[str, Any]) -> click.Op
         more["type"] = numbers[0] if numbers else _Text()
         more |= {"default": row.get("default")} if not more.keys() & {"required", "multiple"} else {}
     return _Option((first, *row.get("named", "").split()), show_default=row.get("default") != "", **more)
-
-
-def _argument(name: str, row: Mapping[str, Any], more: dict[str, Any]) -> click.Argument:
-    more |= {"metavar": row.get("metavar", name)} if name.isupper() or "metavar" in row else {}
-    if "words" in row:
-        more |= {"nargs": -1, "required": "optional" not in row, "callback": _joined}
-    elif "several" in row:
-        more |= {"nargs": -1, "default": ()}
-    elif "optional" in row or "default" in row:
-        more |= {"default": row.get("default"), "required": False}
-    return _Argument([name.lower()], type=_Text(), **more)
 
 
 def _joined(ctx: click.Context, param: click.Parameter, given: Sequence[str]) -> str | None:
@@ -332,7 +326,11 @@ def home_path(given: str | None, *, may_be_missing: bool = False) -> str | Path:
     told where somebody could take another for it."""
     if given:
         return _place(given)
-    near = _nearest()
+    try:
+        here = Path.cwd()
+        near = next((folder for folder in (here, *here.parents) if (folder / OWN_MARK).is_file()), None)
+    except OSError:
+        near = None  # we may not look
     for name in ("ANIMA_HOME", "DATABASE_URL"):
         if variable := os.environ.get(name):
             named = _place(variable)
@@ -357,15 +355,6 @@ def home_path(given: str | None, *, may_be_missing: bool = False) -> str | Path:
 
 def _place(given: str) -> str | Path:
     return given if is_address(given) else Path(os.path.expanduser(given))
-
-
-def _nearest() -> Path | None:
-    """The nearest folder with anima.toml, from the current one upwards; None also where we may not look."""
-    try:
-        here = Path.cwd()
-        return next((folder for folder in (here, *here.parents) if (folder / OWN_MARK).is_file()), None)
-    except OSError:
-        return None
 
 
 def open_home(given: str | Path | None, settings: Sequence[str] = (), agent: str | None = None) -> Home:

@@ -5,8 +5,9 @@ Promise: what is planned is computed from what stands there and shown before it 
 file is replaced whole, by a rename, with its mode kept, and a link is followed to what it names. What a file was is kept beside the
 home's credentials; taking out gives its bytes back where nobody else changed the file since, and else takes out just what is ours.
 A host that runs no hook of ours is told of. Every value of a file of another system's lands in `anima.toml` or in the list of what has
-no counterpart, with the reason; none is lost, no key goes into a file, and what the home's own file says already stays as it is. Not
-here: what is changed for whom, and how as text (hosts); the table of settings (tables/settings.toml).
+no counterpart, with the reason; none is lost, no key goes into a file, and what the home's own file says already stays as it is.
+Reading another program's settings is pure, every line of it is named, and what comes out is a configuration that loads. Not here: what is
+changed for whom, and how as text (hosts); the table of settings (tables/settings.toml).
 """
 
 from __future__ import annotations
@@ -389,13 +390,6 @@ def _goes(each: Value, kind: Mapping[str, Any]) -> tuple[str | dict[str, Any] | 
     return None, next((left[name] for name in wider if name in left), _NOTHING)
 
 
-def _without_keys(value: str) -> str:
-    """An address without what lets somebody in; any other text as it is."""
-    head, mark, asked = _LOGIN.sub(r"\1", value).partition("?")
-    kept = _ASKED.sub("", asked).rstrip("&") if "://" in head else asked
-    return f"{head}{mark}{kept}" if kept or not asked else head
-
-
 def _take(taken: dict[str, Any], left: list[tuple[str, str]], each: Value, where: str, at: tuple[str, str]) -> None:
     (path, *_), places, value = each
     if where == "agent[].home" and isinstance(value, str):
@@ -403,9 +397,13 @@ def _take(taken: dict[str, Any], left: list[tuple[str, str]], each: Value, where
         if value == os.path.realpath(at[1]):
             left.append((path, "it is this home"))
             return
-    if isinstance(value, str) and (bare := _without_keys(value)) != value:
-        value = bare
-        left.append((path, "its name and password, or key, stay out: keys stand in the environment, in no file"))
+    if isinstance(value, str):  # an address without what lets somebody in; any other text as it is
+        head, mark, query = _LOGIN.sub(r"\1", value).partition("?")
+        kept = _ASKED.sub("", query).rstrip("&") if "://" in head else query
+        bare = f"{head}{mark}{kept}" if kept or not query else head
+        if bare != value:
+            value = bare
+            left.append((path, "its name and password, or key, stay out: keys stand in the environment, in no file"))
     if where in _TOLD:
         files = list[Any]()
         for one in value if isinstance(value, list) else [value]:

@@ -219,18 +219,15 @@ def prose(text: str) -> Iterator[ProseLine]:
             yield ProseLine(n=n, kind="note", body=inert(line))
         elif in_table:
             rule = not begins and _is_table_rule(raw)
-            yield ProseLine(n=n, kind="td-rule" if rule else "tr th" if begins else "tr", body=_cells(line))
+            cells = line.strip().removeprefix("|").removesuffix("|").split("|")
+            drawn = (Markup('<span class="cell">{}</span>').format(_emphasised(cell.strip())) for cell in cells)
+            yield ProseLine(n=n, kind="td-rule" if rule else "tr th" if begins else "tr", body=Markup("").join(drawn))
         else:
             yield _prose_line(n, line)
 
 
 def _is_table_rule(line: str) -> bool:
     return "|" in line and len(line) <= LONGEST and _TABLE.fullmatch(line.rstrip("\r\n")) is not None
-
-
-def _cells(line: str) -> Markup:
-    cells = line.strip().removeprefix("|").removesuffix("|").split("|")
-    return Markup("").join(Markup('<span class="cell">{}</span>').format(_emphasised(cell.strip())) for cell in cells)
 
 
 def source(text: str) -> Iterator[ProseLine]:

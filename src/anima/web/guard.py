@@ -7,7 +7,8 @@ the headers that keep a page to itself, and whose home is reached says the crede
 which goes to every port of this machine and gets an empty shell, and the key, which only pages of our origin can read and send.
 A problem is told in the error's own words, without a trace or what was sent. No text of a memory, no path of a document, no query and
 no message of an error of others is told of a request: only the pattern of its route, its status and its tenant's number; of an error
-its kind and where it arose; of a message, the words that stand in our source. Not here: what a credential is (tokens), routes.
+its kind and where it arose; of a message, the words that stand in our source. OpenTelemetry is not imported without
+OTEL_EXPORTER_OTLP_ENDPOINT. Not here: what a credential is (tokens), routes.
 """
 
 from __future__ import annotations
@@ -194,13 +195,28 @@ class Guard:
         body = await _body(scope, headers, receive, most=most, whose=" of an agent's token" if is_agent else "")
         if is_agent and (wait := self._bytes.wait(who_of(scope).id, len(body))):
             raise Turned(_too_many("too many bytes in a short time", wait))
-        return _replayed(body, receive)
+        is_told = False
+
+        async def again() -> Message:
+            nonlocal is_told
+            if is_told:
+                return await receive()
+            is_told = True
+            return {"type": "http.request", "body": body, "more_body": False}
+
+        return again  # the body once more, then whatever comes: a client that goes away, mostly
 
     async def _check_pass(self, scope: Scope, headers: Headers) -> None:
         """Who is asking, and whether it is theirs to ask; noted in the scope as `who`."""
         who = await self._find(scope, headers)
         if who is None:
-            raise Turned(self._unknown(scope, headers))
+            is_page = scope["method"] == "GET" and not any(
+                _under(scope["path"], place) for place in ("/api", "/mcp", "/v1")
+            )
+            if not is_page or "authorization" in headers or KEY in headers:
+                raise Turned(unknown())
+            # a person who opens a page is given the shell, or led to the login
+            raise Turned(self._shell if self._cookie(headers) else RedirectResponse("/login", status_code=303))
         if not who.is_owner and not any(_under(scope["path"], place) for place in FOR_AGENTS):
             raise Turned(nothing_there())
         if wait := (self._owners if who.is_owner else self._agents).wait(who.id):
@@ -220,15 +236,6 @@ class Guard:
             return await self._homes.named(self._homes.tickets.holder(scope["path"], ticket))
         found = await self._homes.find(self._cookie(headers) + headers.get(KEY, ""))
         return found if found and found.kind == "page" else None
-
-    def _unknown(self, scope: Scope, headers: Headers) -> Response:
-        """A person who opens a page is led to the login, or given the shell; everybody else is told nothing."""
-        is_page = scope["method"] == "GET" and not any(
-            _under(scope["path"], place) for place in ("/api", "/mcp", "/v1")
-        )
-        if not is_page or "authorization" in headers or KEY in headers:
-            return unknown()
-        return self._shell if self._cookie(headers) else RedirectResponse("/login", status_code=303)
 
     def _cookie(self, headers: Headers) -> str:
         try:
@@ -303,20 +310,6 @@ async def _body(scope: Scope, headers: Headers, receive: Receive, *, most: int, 
     if body and scope["path"].startswith(("/api/", "/v1/")) and kind != "application/json":
         raise Turned(Problem(415, "the API takes application/json"))
     return bytes(body)
-
-
-def _replayed(body: bytes, receive: Receive) -> Receive:
-    """The body once more, then whatever comes: a client that goes away, mostly."""
-    told = False
-
-    async def again() -> Message:
-        nonlocal told
-        if told:
-            return await receive()
-        told = True
-        return {"type": "http.request", "body": body, "more_body": False}
-
-    return again
 
 
 # -- errors, as problem details ----------------------------------------------------------------------------------------

@@ -192,16 +192,6 @@ class _Held:
     is_over: bool = False  # somebody was turned away, so what is left is asked for
     today: dict[str, tuple[int, int | None]] = field(default_factory=dict)  # of its tenant, when it was last counted
 
-    def need_quota(self) -> None:
-        """Counts a request. Raises Turned where it is one too many for today."""
-        used, most = self.today.get("requests", (0, None))
-        self.is_over = most is not None and used + self.asked >= most
-        if self.is_over:
-            said = f"there is a quota of {most:,} requests a day, and it is used up"
-            wait = 86_400 - int(time.time()) % 86_400
-            raise Turned(Problem(429, said, title="Over quota", rule="quota", headers={"Retry-After": str(wait)}))
-        self.asked += 1
-
 
 class ManyHomes:
     """The homes of a database. Lives from `start` to `stop`."""
@@ -291,7 +281,15 @@ class ManyHomes:
         try:
             served = held.served if held.served is not None else await to_thread.run_sync(self._opened, held, who.whose)
             with self._mutex:
-                held.need_quota()
+                used, most = held.today.get("requests", (0, None))
+                held.is_over = most is not None and used + held.asked >= most
+                if held.is_over:
+                    said = f"there is a quota of {most:,} requests a day, and it is used up"
+                    wait = 86_400 - int(time.time()) % 86_400
+                    raise Turned(
+                        Problem(429, said, title="Over quota", rule="quota", headers={"Retry-After": str(wait)})
+                    )
+                held.asked += 1
             yield served
         finally:
             with self._mutex:

@@ -228,7 +228,9 @@ class Keyring:
             passes = {name: row for name, row in held.passes.items() if self._is_current(row[0])}
             fresh = _Held(passes, {name: end for name, end in held.codes.items() if end > now})
             yield fresh
-            self._save(fresh)
+            rows = {name: {**asdict(one), "digest": digest} for name, (one, digest) in fresh.passes.items()}
+            kept = {"format": FORMAT, "passes": rows, "codes": fresh.codes}
+            write_private(os.fspath(self._file), json.dumps(kept, indent=1, default=datetime.isoformat).encode())
 
     def _read(self) -> _Held:
         try:
@@ -242,11 +244,6 @@ class Keyring:
             raise Damaged(f"your tokens cannot be read ({os.strerror(error.errno or 0)})", hint=_HINT) from None
         except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
             raise Damaged("your tokens cannot be read: the file is damaged", hint=_HINT) from None
-
-    def _save(self, held: _Held) -> None:
-        passes = {name: {**asdict(one), "digest": digest} for name, (one, digest) in held.passes.items()}
-        kept = {"format": FORMAT, "passes": passes, "codes": held.codes}
-        write_private(os.fspath(self._file), json.dumps(kept, indent=1, default=datetime.isoformat).encode())
 
     @contextmanager
     def _locked(self) -> Iterator[None]:

@@ -84,7 +84,16 @@ class LodgedMemory(BetaBuiltinFunctionTool):
     def _view(self, command: Mapping[str, Any]) -> str:
         path = self._path(command["path"])
         if self._is_folder(path):
-            return self._listing(path, command["path"])
+            sizes: dict[str, int] = {}
+            for seen in self.session.documents():
+                inside = seen.path.removeprefix(f"{path}/") if path else seen.path
+                if inside != seen.path or not path:
+                    parts = inside.split("/")
+                    for depth in range(len(parts) + 1)[:3]:
+                        sizes["/".join(parts[:depth])] = sizes.get("/".join(parts[:depth]), 0) + (seen.size or 0)
+            top = command["path"].rstrip("/")
+            rows = (f"{_size(size)}\t{top}/{inside}".rstrip("/") for inside, size in sorted(sizes.items()))
+            return "\n".join([_LISTED.format(command["path"]), *rows])
         lines = _lines(self._text(path, _ABSENT.format(command["path"])))
         if len(lines) > MAX_LINES:
             raise ToolError(f"File {command['path']} exceeds maximum line limit of {MAX_LINES:,} lines.")
@@ -173,19 +182,6 @@ class LodgedMemory(BetaBuiltinFunctionTool):
             return self.session.read(path)
         except NotFound:
             raise ToolError(absent) from None
-
-    def _listing(self, path: str, named: str) -> str:
-        """What stands in a folder, two levels deep; a folder is as large as what is in it."""
-        sizes: dict[str, int] = {}
-        for seen in self.session.documents():
-            inside = seen.path.removeprefix(f"{path}/") if path else seen.path
-            if inside != seen.path or not path:
-                parts = inside.split("/")
-                for depth in range(len(parts) + 1)[:3]:
-                    sizes["/".join(parts[:depth])] = sizes.get("/".join(parts[:depth]), 0) + (seen.size or 0)
-        top = named.rstrip("/")
-        rows = (f"{_size(size)}\t{top}/{inside}".rstrip("/") for inside, size in sorted(sizes.items()))
-        return "\n".join([_LISTED.format(named), *rows])
 
     def _write(self, path: str, **given: Any) -> None:
         self._done(self.session.call("memory_write", {"target": path, **given}))

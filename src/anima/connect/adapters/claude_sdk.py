@@ -115,21 +115,18 @@ class LodgedClaude(SessionStore):
                 log.append(line, sync=False)
             log.sync()
         if key["session_id"] == self.session.id and not key.get("subpath"):
-            self._take(b"".join(lines))
-
-    def _take(self, raw: bytes) -> None:
-        """What was said in new lines; what hooks told of is on record already."""
-        if any(line.get("type") == "attachment" for line in records(raw)):
-            self._lodger.attached()
-        for said in said_in(NAME, raw, self._asked):
-            if said.role == "assistant":
-                self._lodger.model(said.text, said.id)
-            elif said.role == "user" and _words(said.text) not in self._typed:
-                self._lodger.other(NAME, said.text, said.id)
-            elif said.role == "tool" and self._told[said.tool] > 0:
-                self._told[said.tool] -= 1
-            elif said.role == "tool":
-                self._lodger.outside(said.tool, {}, said.text, said.id)
+            raw = b"".join(lines)  # what hooks told of is on record already
+            if any(line.get("type") == "attachment" for line in records(raw)):
+                self._lodger.attached()
+            for said in said_in(NAME, raw, self._asked):
+                if said.role == "assistant":
+                    self._lodger.model(said.text, said.id)
+                elif said.role == "user" and _words(said.text) not in self._typed:
+                    self._lodger.other(NAME, said.text, said.id)
+                elif said.role == "tool" and self._told[said.tool] > 0:
+                    self._told[said.tool] -= 1
+                elif said.role == "tool":
+                    self._lodger.outside(said.tool, {}, said.text, said.id)
 
     def _without_secrets(self, value: Any) -> Any:
         if isinstance(value, str):

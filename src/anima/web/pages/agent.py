@@ -53,7 +53,14 @@ def today(here: Served, request: Request) -> dict[str, Any]:
         given["night"] = {"at": last, "told": next(iter(nights_of(here)), None)} if last and last >= since else None
     start = since.astimezone(UTC).isoformat()
     given["talks"] = [row for row in home.sessions.list(limit=TALKED) if row.updated_at >= start]
-    return given | {"schedule": _schedule(here), "guide": _guide(here, request)}
+    # whether what the agent should do by itself is done by anybody: its heartbeat and routines that ask for something
+    state = state_of(home.site.store)
+    found = [entry.path for entry in home.list_all() if entry.path.startswith("routines/")]
+    with suppress(HomeError):
+        page = here.page_of("heartbeat")
+        found += [page] if page and heartbeat_of(home.read(page).text, page, home.config.rituals) else []
+    plan = {"on": state.on, "stopped": state.stopped, "pages": found}
+    return given | {"schedule": plan, "guide": _guide(here, request)}
 
 
 def history(here: Served, request: Request) -> dict[str, Any]:
@@ -101,16 +108,6 @@ def _written(here: Served, revision: Revision) -> Iterator[tuple[str, str]]:
             is_said = line.kind == "add" and text and text[0] not in "#<_" and path != diary
             if is_said and layout.row_of(DocPath.parse(path)).policy == "memory":
                 yield path, text
-
-
-def _schedule(here: Served) -> dict[str, Any]:
-    """Whether what the agent should do by itself is done by anybody: its heartbeat and routines that ask for something."""
-    state, home = state_of(here.home.site.store), here.home
-    found = [entry.path for entry in home.list_all() if entry.path.startswith("routines/")]
-    with suppress(HomeError):
-        page = here.page_of("heartbeat")
-        found += [page] if page and heartbeat_of(home.read(page).text, page, home.config.rituals) else []
-    return {"on": state.on, "stopped": state.stopped, "pages": found}
 
 
 def _guide(here: Served, request: Request) -> dict[str, Any] | None:
@@ -232,10 +229,17 @@ def agent(here: Served, request: Request) -> dict[str, Any]:
     home = here.home
     prompts = [home.prompt(scope=scope) for scope in Scope]
     worn = groupby(home.identity.worn(_WORN), key=lambda worn: worn.file or "none")
+    souls, names = [], [here.page_of("soul") or "SOUL.md", home.config.persona.file]
+    for name in dict.fromkeys(names):
+        try:
+            souls.append({"path": name, "text": home.read(name).text, "wrong": ""})
+        except HomeError as error:
+            if name == names[0]:
+                souls.append({"path": name, "text": "", "wrong": str(error)})
     return {
         "picture": request.scope["state"]["ticket"]("/agent/picture"),
         "place": _place(here, "identity"),
-        "souls": _souls(here),
+        "souls": souls,
         "worn": [(file, list(rows)) for file, rows in worn],
         "guide": _place(here, "agents"),
         "listeners": [(told, Counter(line.status for line in told.manifest)) for told in prompts],
@@ -246,17 +250,6 @@ def _place(here: Served, role: str) -> str:
     """The document of a role; empty where this dialect has none, or the home does not."""
     path = here.page_of(role)
     return path if path and here.home.exists(path) else ""
-
-
-def _souls(here: Served) -> list[dict[str, str]]:
-    found, names = [], [here.page_of("soul") or "SOUL.md", here.home.config.persona.file]
-    for name in dict.fromkeys(names):
-        try:
-            found.append({"path": name, "text": here.home.read(name).text, "wrong": ""})
-        except HomeError as error:
-            if name == names[0]:
-                found.append({"path": name, "text": "", "wrong": str(error)})
-    return found
 
 
 def picture(here: Served, request: Request) -> Response:
