@@ -163,7 +163,9 @@ class Chat:
     def _happened(self, what: Happening) -> None:
         told: dict[str, Any] = {"text": what.text}
         if what.kind in ("tool", "tool_result"):
-            told = {"name": what.name, "arguments" if what.kind == "tool" else "answer": _cut(what.data)}
+            text = json.dumps(what.data, ensure_ascii=False, default=str)
+            data = json.loads(text) if len(text) <= MOST_SHOWN else {"cut": text[:MOST_SHOWN]}
+            told = {"name": what.name, "arguments" if what.kind == "tool" else "answer": data}
         self.feed.tell(what.kind, turn=self._running, **told)
         if what.kind == "tool_result" and what.data.get("status") in ("pending", "noted"):
             self._look = asyncio.create_task(self._look_for_cards())
@@ -392,12 +394,6 @@ def models_of(home: Home) -> Models:
     """Which models there are. Raises MissingExtra."""
     need_chat()
     return Models.of(home)
-
-
-def _cut(data: Mapping[str, Any]) -> dict[str, Any]:
-    """A tool's arguments or answer, as far as a page shows it."""
-    text = json.dumps(data, ensure_ascii=False, default=str)
-    return json.loads(text) if len(text) <= MOST_SHOWN else {"cut": text[:MOST_SHOWN]}
 
 
 def _squeezed(text: str) -> str:

@@ -67,7 +67,6 @@ def _show_forgotten(found: Forgetting) -> None:
 
 _PARTS = ("stale", "duplicates", "contradictions")
 _TWINS = 5
-_WIDTH = 96
 _ASKS = {"merge": "Take out what is said twice?", "archive": "Move it to the archive?"}
 
 
@@ -160,7 +159,7 @@ def _twins(found: Look) -> tuple[list[list[str]], list[list[str]]]:
 
 
 def _placed(line: Any) -> str:
-    return f"{inert(line.path)}:{line.number}  {show.shortened(flat(line.text), _WIDTH)}"
+    return f"{inert(line.path)}:{line.number}  {show.shortened(flat(line.text), 96)}"
 
 
 def _carry_out(home: Home, found: Look, *, ask: bool) -> tuple[Receipt, ...]:

@@ -67,8 +67,12 @@ def init(path: str | None, dialect: str | None, yes: bool, home: str | None, as_
     try:
         with Home.open(place) as there:
             before = {entry.path for entry in there.list_all()}
-            if not (yes or there.site.store.begun):
-                _ask_among(place)
+            # a person says so, before a home is made among the files of something else
+            if not (yes or there.site.store.begun) and os.path.exists(os.path.join(os.path.expanduser(place), ".git")):
+                told = f"{flat(place)} is a git repository, and no home yet; its files would stand among what git keeps"
+                if not (sys.stdin.isatty() and sys.stdout.isatty() and click.confirm(f"{told}. Make a home there?")):
+                    hint = f"take a folder of its own: anima init {flat(os.path.join(place, 'home'))}; or say --yes"
+                    raise Refused(f"{told}; nothing was made", rule="needs-a-yes", hint=hint)
     except NoSuchHome:
         before = set()
     with Home.create(place, settings={"dialect": dialect} if dialect else None, **asked) as made:
@@ -87,16 +91,6 @@ def init(path: str | None, dialect: str | None, yes: bool, home: str | None, as_
     )
     value = {"home": root, "dialect": spoken, "name": who.name.value, "files": files, "made": new}
     return Reply(value, "\n".join(lines))
-
-
-def _ask_among(place: str) -> None:
-    """Has a person say so, before a home is made among the files of something else. Raises Refused."""
-    if not os.path.exists(os.path.join(os.path.expanduser(place), ".git")):
-        return
-    told = f"{flat(place)} is a git repository, and no home yet; its files would stand among what git keeps"
-    if not (sys.stdin.isatty() and sys.stdout.isatty() and click.confirm(f"{told}. Make a home there?")):
-        hint = f"take a folder of its own: anima init {flat(os.path.join(place, 'home'))}; or say --yes"
-        raise Refused(f"{told}; nothing was made", rule="needs-a-yes", hint=hint)
 
 
 @command(opens=False, owners=lambda given: bool(given["path"] or given["home"]))

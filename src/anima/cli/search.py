@@ -229,7 +229,6 @@ def audit(home: Home, action: str, limit: int) -> Reply:
 
 # -- conversations ------------------------------------------------------------------------------------------------------------
 
-_POLL = 0.3
 _STEPS = "·▁▂▃▄▅▆▇█"
 _ROLES = {"user": "bold cyan", "assistant": "bold green", "tool": "yellow", "system": "dim"}
 
@@ -328,7 +327,7 @@ def _one(home: Home, id: str, limit: int, *, follow: bool, clear: bool, json: bo
         say(f"… {row.entries - limit:,} turns before these; --limit shows more")
     at = _replay(home, row.id, max(0, row.entries - limit))
     while follow:
-        time.sleep(_POLL)
+        time.sleep(0.3)
         at = _replay(home, row.id, at)
     return None
 

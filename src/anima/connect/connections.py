@@ -254,7 +254,17 @@ def make(steps: Sequence[Step], *, top: Sequence[Path] = ()) -> None:
         except OSError as error:
             raise Refused(f"{step.path} cannot be written ({error.strerror})", rule="host-file") from None
         if step.after is None:
-            _sweep(step.path.parent, top)
+            folder = step.path.parent
+            while any(folder == each or each in folder.parents for each in top):
+                try:
+                    if (compiled := folder / "__pycache__").is_dir():  # what a host made of a file of ours
+                        for each in compiled.glob("*.pyc"):
+                            each.unlink()
+                        compiled.rmdir()
+                    folder.rmdir()
+                except OSError:
+                    break  # somebody put something into it
+                folder = folder.parent
 
 
 def read(path: Path) -> bytes | None:
@@ -264,20 +274,6 @@ def read(path: Path) -> bytes | None:
         return None
     except OSError as error:
         raise Refused(f"{path} cannot be read ({error.strerror}); nothing was changed", rule="host-file") from None
-
-
-def _sweep(folder: Path, top: Sequence[Path]) -> None:
-    """Takes folders of ours away that nothing is left in."""
-    while any(folder == each or each in folder.parents for each in top):
-        try:
-            if (compiled := folder / "__pycache__").is_dir():  # what a host made of a file of ours
-                for each in compiled.glob("*.pyc"):
-                    each.unlink()
-                compiled.rmdir()
-            folder.rmdir()
-        except OSError:
-            return  # somebody put something into it
-        folder = folder.parent
 
 
 # -- moving in ----------------------------------------------------------------------------------------------------------------

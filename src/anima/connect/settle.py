@@ -118,24 +118,20 @@ def _settled(home: Home, spool: Spool, id: str, session: Session) -> bool:
         known = {turn.message_id for turn in home.sessions.read(id, limit=1_000_000).entries if turn.message_id}
     spool.put_state(id, state | {"dirty": True})
     if spool.host in READERS and state.get("path"):
-        _read_on(spool, id, state, session, known)
+        # a prompt is the owner's where a hook reported that somebody typed it
+        within = str((spool.connection or {}).get("transcripts", ""))
+        raw, after = lines_from(state["path"], int(state.get("offset", 0)), within=within, id=id)
+        tools = dict(state.get("tools", {}))
+        for said in said_in(spool.host, raw, tools):
+            if said.id not in known:
+                is_anybodys = said.role == "user" and digest(said.text) not in state["typed"]
+                name = said.tool or (spool.host if is_anybodys else None)
+                session.log(said.role, said.text, message_id=said.id[:120] or None, name=name)
+        state |= {"offset": after, "tools": tools}
     for report in reports:
         _do(report, spool.host, session)
     spool.put_state(id, state | {"dirty": False})
     return bool(reports) and reports[-1].get("event") == "end"
-
-
-def _read_on(spool: Spool, id: str, state: dict[str, Any], session: Session, known: set[str]) -> None:
-    """Takes in what the host wrote down since; a prompt is the owner's where a hook reported that somebody typed it."""
-    within = str((spool.connection or {}).get("transcripts", ""))
-    raw, after = lines_from(state["path"], int(state.get("offset", 0)), within=within, id=id)
-    tools = dict(state.get("tools", {}))
-    for said in said_in(spool.host, raw, tools):
-        if said.id not in known:
-            is_anybodys = said.role == "user" and digest(said.text) not in state["typed"]
-            name = said.tool or (spool.host if is_anybodys else None)
-            session.log(said.role, said.text, message_id=said.id[:120] or None, name=name)
-    state |= {"offset": after, "tools": tools}
 
 
 def _do(report: Mapping[str, Any], host: str, session: Session) -> None:
@@ -338,23 +334,19 @@ def waking(home: str, config: str, report: Report, *, again: bool, room: int) ->
         parts = [head] if helper else [*([_WORDS["again"]] if again else []), head, *([_WORDS["how"]] if whom else [])]
         front = "\n\n".join(parts)
         scope = Scope.SUBAGENT if helper else Scope(report.scope or Scope.MAIN)
-        return fitting(f"{front}\n\n{_prompt(opened, scope=scope, host=host, room=room - len(front) - 40)}", room)
-
-
-def _prompt(home: Home, *, scope: Scope, host: str, room: int) -> str:
-    """The prompt with the largest files for which nothing falls out of it, in about so many bytes."""
-    text, total, limits = "", room, home.prompts.limits
-    for file in FILES:
-        home.prompts.limits = replace(limits, file=min(file, limits.file), total=min(total, limits.total))
-        made = home.prompt(scope=scope, runtime=Runtime(host=host))
-        text, size = made.text, len(made.text.encode("utf-8", "replace"))
-        if size > room:  # letters of several bytes, and line ends
-            total = max(1_000, total * room // (size + size // 20))
-            continue
-        whole = not any(line.status == "dropped" for line in made.manifest)
-        if whole and len(made.stable) <= _STABLE * room:
-            break
-    return text
+        space = room - len(front) - 40  # for the prompt, with the largest files for which nothing falls out of it
+        text, total, limits = "", space, opened.prompts.limits
+        for file in FILES:
+            opened.prompts.limits = replace(limits, file=min(file, limits.file), total=min(total, limits.total))
+            made = opened.prompt(scope=scope, runtime=Runtime(host=host))
+            text, size = made.text, len(made.text.encode("utf-8", "replace"))
+            if size > space:  # letters of several bytes, and line ends
+                total = max(1_000, total * space // (size + size // 20))
+                continue
+            whole = not any(line.status == "dropped" for line in made.manifest)
+            if whole and len(made.stable) <= _STABLE * space:
+                break
+        return fitting(f"{front}\n\n{text}", room)
 
 
 if __name__ == "__main__":

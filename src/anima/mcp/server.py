@@ -265,8 +265,6 @@ async def _pump(made: Server[Any]) -> None:
 
 # -- streamable HTTP: an ASGI application, to run alone or to mount in another one ------------------------------------------
 
-LOOPBACK = ("127.0.0.1", "localhost", "[::1]")
-OTHER_SITES = frozenset({"cross-site", "same-site"})
 MOST_SESSIONS = 256
 MOST_OF_ONE = 16  # sessions of one credential; the one that was opened first makes room for the next
 _VISITOR = "anima.visitor"
@@ -283,7 +281,7 @@ class McpEndpoint:
         as `home.example.org` and `https://home.example.org`. `stateless`: any of several servers may answer, so a
         conversation is a credential's."""
         self._who = who
-        local = [form for name in LOOPBACK for form in (name, f"{name}:*")]
+        local = [form for name in ("127.0.0.1", "localhost", "[::1]") for form in (name, f"{name}:*")]
         self._visits = Visits()
         self._named: defaultdict[tuple[object, ...], deque[str]] = defaultdict(deque)  # open sessions, by their visitor
         self.left = self._visits.left
@@ -312,7 +310,7 @@ class McpEndpoint:
 
     async def __call__(self, scope: AsgiScope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
-        if request.headers.get("sec-fetch-site", "").strip().lower() in OTHER_SITES:
+        if request.headers.get("sec-fetch-site", "").strip().lower() in ("cross-site", "same-site"):
             return await Response("a request from another site", 403)(scope, receive, send)
         refused = await self._security.validate_request(request, is_post=request.method == "POST")
         if refused is not None:
@@ -425,7 +423,6 @@ def decide(home: Home, answer: Answer, content: str, decided: Decision) -> Answe
 
 # -- tools, documents and answers as the protocol wants to have them ---------------------------------------------------------
 
-PREFIX = "home:///"
 MARKDOWN = "text/markdown"
 PAGE = 200
 TEMPLATE = types.ResourceTemplate(**WORDS["template"])
@@ -458,7 +455,7 @@ def page_of(entries: Sequence[Seen], cursor: str | None) -> tuple[list[types.Res
     rest = [entry for entry in entries if entry.path > after]
     shown = [
         types.Resource(
-            uri=PREFIX + quote(entry.path),
+            uri="home:///" + quote(entry.path),
             name=entry.path,
             mime_type=MARKDOWN,
             size=entry.size,
