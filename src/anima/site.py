@@ -110,14 +110,12 @@ class Site:
         return None
 
 
-_ZONE = re.compile(r"^[ \t]*(?:[-*+][ \t]+)?[*_]*time[ -]?zone[*_]*[ \t]*[:：][*_ \t]*([A-Za-z][\w+/-]*)", re.I | re.M)
-
-
 def stated_zone(text: str) -> tzinfo | None:
     """The timezone a USER.md states, such as `- **Timezone:** America/Bogota`; the first that there is."""
     if not ("zone" in text or "Zone" in text or "ZONE" in text):
         return None
-    for stated in _ZONE.finditer(text):
+    line = r"^[ \t]*(?:[-*+][ \t]+)?[*_]*time[ -]?zone[*_]*[ \t]*[:：][*_ \t]*([A-Za-z][\w+/-]*)"
+    for stated in re.finditer(line, text, re.I | re.M):
         try:
             return timezone(stated[1])
         except ValueError:

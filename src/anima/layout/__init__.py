@@ -33,9 +33,6 @@ BOOTSTRAP = "BOOTSTRAP.md"  # only for a brand-new home
 RUNBOOK = "README.md"  # only where the dialect has one
 STARTERS = ("IDENTITY.md", "SOUL.md", "USER.md", "AGENTS.md", "TOOLS.md", "HEARTBEAT.md", "MEMORY.md", BOOTSTRAP)
 
-_NO_NAME = "_(a name that suits you)_"
-_NO_EMOJI = "_(one sign to know you by)_"
-
 
 def scopes(letters: str) -> frozenset[Scope]:
     """The scopes that the design's table names by their first letters: `MGCH`."""
@@ -473,7 +470,8 @@ def starter_texts(name: str, emoji: str | None = None) -> dict[str, str]:
     documents = {path: (folder / path).read_text(encoding="utf-8") for path in names}
     before, rest = documents["IDENTITY.md"].split("{name}")  # first, so that a name that reads "{emoji}" stays a name
     between, after = rest.split("{emoji}")
-    documents["IDENTITY.md"] = before + (name.strip() or _NO_NAME) + between + (emoji.strip() or _NO_EMOJI) + after
+    name, emoji = name.strip() or "_(a name that suits you)_", emoji.strip() or "_(one sign to know you by)_"
+    documents["IDENTITY.md"] = before + name + between + emoji + after
     return documents
 
 

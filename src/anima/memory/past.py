@@ -204,27 +204,23 @@ class Past:
     def plan_undo(self, *, change: str | None = None, session: str | None = None) -> tuple[list[Intent], list[Change]]:
         """What would be taken back, and the changes that do it. Nothing is written."""
         self.store.commit()
-        chosen = self._chosen(change, session)
+        done, undone = self._done_and_undone()
+        if session is not None:
+            chosen = [i for i in done if i.session == session and i.id not in undone]
+        elif change is not None:
+            chosen = [i for i in done if i.id == change]
+        else:
+            named = ("undo", "seed")  # the pages of a new home go only when they are named
+            chosen = [i for i in done if i.what not in named and i.id not in undone][-1:]
+        if not chosen:
+            which = f" of session {session}" if session is not None else f" {change}" if change is not None else ""
+            raise NoSuchRevision(f"there is no change{which} to take back", hint="anima history lists them")
+        chosen.reverse()  # the newest first
         texts: dict[str, tuple[DocPath, str | None, str | None]] = {}  # key: path, text now, text wanted
         for intent in chosen:
             for edit in reversed(intent.edits):
                 self._reverse(edit, intent, texts)
         return chosen, [becoming(*found) for found in texts.values() if found[1] != found[2]]
-
-    def _chosen(self, change: str | None, session: str | None) -> list[Intent]:
-        """The changes to take back, newest first. One that was taken back already is not taken back twice."""
-        done, undone = self._done_and_undone()
-        if session is not None:
-            found = [i for i in done if i.session == session and i.id not in undone]
-        elif change is not None:
-            found = [i for i in done if i.id == change]
-        else:
-            named = ("undo", "seed")  # the pages of a new home go only when they are named
-            found = [i for i in done if i.what not in named and i.id not in undone][-1:]
-        if not found:
-            which = f" of session {session}" if session is not None else f" {change}" if change is not None else ""
-            raise NoSuchRevision(f"there is no change{which} to take back", hint="anima history lists them")
-        return found[::-1]
 
     def _reverse(self, edit: Edit, intent: Intent, texts: dict[str, tuple[DocPath, str | None, str | None]]) -> None:
         path = DocPath.parse(edit.path)

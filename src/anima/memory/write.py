@@ -46,7 +46,6 @@ from anima.text.markdown import heading_of, lines_of
 from anima.text.pages import log_heading, log_line, opening_for, remembered, replaced, twin_of
 from anima.text.toml import edited
 
-STAMP = re.compile(r"\[\d{1,2}:\d{2}\]\s+")  # of a line in a day's log
 _LONG, _SAID = 100_000, 80  # characters of a text that words are looked for in, and of the words
 
 OWNER_AT_HAND = Situation()
@@ -416,7 +415,7 @@ class Writer:
         if len(change.text) > _LONG and base is not None:
             return ""
         new = _added(base, replace(change, text=(change.added or change.text)[:_LONG]))
-        lines = (STAMP.sub("", bullet_text(line)) for _, line in new if heading_of(line) is None)
+        lines = (re.sub(r"\[\d{1,2}:\d{2}\]\s+", "", bullet_text(line)) for _, line in new if heading_of(line) is None)
         return next((line for line in lines if line.strip()), "")[:_SAID]
 
 

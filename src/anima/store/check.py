@@ -264,7 +264,15 @@ class CheckedLedger(_Checked):
                 yield remark("torn", LEDGER, said)
             if found.fault is None:
                 yield from self._compared()
-        yield from self._clock(data)
+        tomorrow = self._store.clock() + timedelta(days=1)
+        times = re.findall(rb'"t":"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}\+00:00)"', data)
+        if times and max(times).decode() > tomorrow.isoformat(timespec="microseconds"):
+            said = f"The ledger has records from {max(times)[:10].decode()}, which is yet to come."
+            yield remark("clock-backwards", LEDGER, said)
+        names = self._store.documents.names(self._daily)
+        for name in [each for each in names if (day := day_in_name(each)) and day > tomorrow.date()][:3]:
+            path = f"{self._daily}/{name}"
+            yield remark("clock-backwards", path, f"{path} is a log of a day that is yet to come.")
 
     def _verified(self, data: bytes, key: Key | None) -> Verification:
         return verify(Still(data), key=key, anchors=self._store.anchors())
@@ -287,48 +295,35 @@ class CheckedLedger(_Checked):
                 said = f"{path} is empty, and held {held:,} bytes when anima last wrote it."
                 yield remark("document-emptied", path, said)
 
-    def _clock(self, data: bytes) -> Iterator[Remark]:
-        tomorrow = self._store.clock() + timedelta(days=1)
-        times = re.findall(rb'"t":"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}\+00:00)"', data)
-        if times and max(times).decode() > tomorrow.isoformat(timespec="microseconds"):
-            said = f"The ledger has records from {max(times)[:10].decode()}, which is yet to come."
-            yield remark("clock-backwards", LEDGER, said)
-        names = self._store.documents.names(self._daily)
-        for name in [each for each in names if (day := day_in_name(each)) and day > tomorrow.date()][:3]:
-            path = f"{self._daily}/{name}"
-            yield remark("clock-backwards", path, f"{path} is a log of a day that is yet to come.")
-
     def mend(self, found: Remark) -> str:
         """Puts a new chain in the place of a damaged ledger. The old one is on the disk, aside, before that."""
         with self._store.lock():
-            is_so = any(each.name == found.name for each in self.check())  # else it was mended with another
-            return self._renew(found.name) if is_so else ""
-
-    def _renew(self, why: str) -> str:
-        machine, data = self._machine, ledger_bytes(self._store)
-        machine.make()
-        key, trouble = key_of(self._store)
-        said = ""
-        if trouble and kind_of(self._store, KEY) == "file":
-            said = f"the key is in {set_aside(self._store, f'{MACHINE}/{KEY}')}; "
-        begun_with = self._verified(data, key).fault
-        is_other = key is None or (begun_with is not None and begun_with.kind == "key")
-        told, key = None if is_other else key, key or Key(machine.key())
-        fault = self._verified(data, told).fault
-        anchors, now = self._store.anchors(), self._store.clock()
-        made, carried, lost = renew(data, fault, old_key=told, key=key, anchors=anchors, now=now, why=why)
-        place = free_place(self._store, LEDGER)
-        if data:
-            machine.put(place.removeprefix(f"{MACHINE}/"), data)
-        with self._store.noted.renewing(self._store.whole.last_record):
-            machine.put(LEDGER, made)
-        are = "is" if lost == 1 else "are"
-        said += f"a new chain begins; {carried:,} records were carried over, {lost:,} {are} lost"
-        said += f"; the damaged ledger is in {place}" if data else ""
-        if is_other and machine.get(_FORGOTTEN) is not None:
-            where = set_aside(self._store, f"{MACHINE}/{_FORGOTTEN}")
-            said += f"; what stays forgotten means nothing without its key, and is in {where}: forget it again"
-        return said
+            if not any(each.name == found.name for each in self.check()):
+                return ""  # it was mended with another
+            machine, data = self._machine, ledger_bytes(self._store)
+            machine.make()
+            key, trouble = key_of(self._store)
+            said = ""
+            if trouble and kind_of(self._store, KEY) == "file":
+                said = f"the key is in {set_aside(self._store, f'{MACHINE}/{KEY}')}; "
+            begun_with = self._verified(data, key).fault
+            is_other = key is None or (begun_with is not None and begun_with.kind == "key")
+            told, key = None if is_other else key, key or Key(machine.key())
+            fault = self._verified(data, told).fault
+            anchors, now = self._store.anchors(), self._store.clock()
+            made, carried, lost = renew(data, fault, old_key=told, key=key, anchors=anchors, now=now, why=found.name)
+            place = free_place(self._store, LEDGER)
+            if data:
+                machine.put(place.removeprefix(f"{MACHINE}/"), data)
+            with self._store.noted.renewing(self._store.whole.last_record):
+                machine.put(LEDGER, made)
+            are = "is" if lost == 1 else "are"
+            said += f"a new chain begins; {carried:,} records were carried over, {lost:,} {are} lost"
+            said += f"; the damaged ledger is in {place}" if data else ""
+            if is_other and machine.get(_FORGOTTEN) is not None:
+                where = set_aside(self._store, f"{MACHINE}/{_FORGOTTEN}")
+                said += f"; what stays forgotten means nothing without its key, and is in {where}: forget it again"
+            return said
 
 
 class CheckedBatches(_Checked):

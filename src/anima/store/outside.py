@@ -235,7 +235,12 @@ class Shelf:
                 if not self._is_folder():
                     name = os.path.basename(self.folder)
                     raise Damaged(f"{name} is a link where a folder of snapshots must be; nothing was changed")
-                self._sweep()
+                flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
+                for part in filter(PART.match, os.listdir(self.folder)):  # what a process that was killed left
+                    path = os.path.join(self.folder, part)
+                    with suppress(OSError), held(os.open(path, flags)) as fd:
+                        if flock(fd):  # else it is being written
+                            os.unlink(path)
                 if only_new and os.path.lexists(target):
                     raise FileExistsError
                 with written_file(target, only_new=only_new) as out:
@@ -255,17 +260,6 @@ class Shelf:
         above = os.path.dirname(self.folder)
         own = [self.folder, above] if os.path.basename(above) == MACHINE else [self.folder]
         return all(stat.S_ISDIR(os.lstat(folder).st_mode) for folder in own)
-
-    def _sweep(self) -> None:
-        """Removes what a process that was killed left of an archive."""
-        for name in filter(PART.match, os.listdir(self.folder)):
-            path = os.path.join(self.folder, name)
-            with (
-                suppress(OSError),
-                held(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)) as fd,
-            ):
-                if flock(fd):  # else it is being written
-                    os.unlink(path)
 
 
 def _pyrage() -> Any:

@@ -28,7 +28,6 @@ from anima.store.folder import FRESH_NS, Folder
 
 Marks = tuple[tuple[str, object], ...]
 ISOLATIONS = ("session", "user", "agent", "global")
-_NEVER = datetime.min.replace(tzinfo=UTC)  # nothing is added to what lies below
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +99,7 @@ class Below:
                 view, secret = None, self.store.state.get("key") if size else None
                 if secret:
                     view = Provenance(key := Key(secret))
-                    view.follow(Ledger(self.store.log, key=key, clock=lambda: _NEVER))
+                    view.follow(Ledger(self.store.log, key=key, clock=lambda: datetime.min.replace(tzinfo=UTC)))
                 self._view = (size, view)
         except (HomeError, OSError):
             return None
@@ -374,26 +373,23 @@ class OverlayStore:
 
     def write(self, batch: Batch) -> Written:
         with self.upper.lock():
-            self._take_over(batch)
+            # The lower's text of the documents comes into the upper once the batch is known to be writable.
+            taken = []
+            for change in batch.changes:
+                found = self._lower(change.path)
+                if change.to is not None and change.kind is Kind.MOVE and (there := self._lower(change.to)) is not None:
+                    raise StaleWrite(change.to.text, theirs=there.text, ours=found.text if found else None)
+                if found is not None:
+                    change.check_base(found.text)
+                    below = self.layers.at(change.path.key)
+                    if change.kind is not Kind.DELETE and below is not None and not below.is_trusted():
+                        said = "this page is a template's that nobody vouched for, and it is not made yours unread"
+                        hint = "look at the template, then say anima trust-home --home TEMPLATE"
+                        raise Refused(f"{change.path}: {said}", rule="untrusted-template", hint=hint)
+                    taken.append(found)
+            for document in taken:
+                self.upper.bring(document.path, [document.text.encode("utf-8")], batch.verdict, mode=0o600)
             return self.upper.write(batch)
-
-    def _take_over(self, batch: Batch) -> None:
-        """Puts the lower's text of a batch's documents into the upper, once the batch is known to be writable."""
-        taken = []
-        for change in batch.changes:
-            found = self._lower(change.path)
-            if change.to is not None and change.kind is Kind.MOVE and (there := self._lower(change.to)) is not None:
-                raise StaleWrite(change.to.text, theirs=there.text, ours=found.text if found else None)
-            if found is not None:
-                change.check_base(found.text)
-                below = self.layers.at(change.path.key)
-                if change.kind is not Kind.DELETE and below is not None and not below.is_trusted():
-                    said = "this page is a template's that nobody vouched for, and it is not made yours unread"
-                    hint = "look at the template, then say anima trust-home --home TEMPLATE"
-                    raise Refused(f"{change.path}: {said}", rule="untrusted-template", hint=hint)
-                taken.append(found)
-        for document in taken:
-            self.upper.bring(document.path, [document.text.encode("utf-8")], batch.verdict, mode=0o600)
 
     def _lower(self, path: DocPath) -> Document | None:
         """A document that the lower layer alone has."""

@@ -268,7 +268,14 @@ def carry_on(machine: Machine) -> None:
         return
     store, (puts, gone, said) = machine.store, _loaded(raw)
     with as_damage("a restore was interrupted and cannot be finished yet"):
-        _remove(machine, gone)
+        for path in gone:
+            with suppress(FileNotFoundError, NotADirectoryError):
+                machine.unlink(path, sync=False)
+            store.forget(path)
+        own = (path for path in gone if not path.startswith((".anima/", ".git/")))  # folders of these may be empty
+        for folder in sorted({above for path in own for above in folders_above(path)}, reverse=True):
+            with suppress(OSError):  # something else is in it
+                os.rmdir(folder, dir_fd=store.fd)
         folders = {_place(machine, *put) for put in puts}
         for folder in sorted(folders | {path.rpartition("/")[0] for path in gone}):
             while folder and store.kind_of(folder) != "folder":  # it went with its last file
@@ -316,18 +323,6 @@ def _place(machine: Machine, staged: str, path: str) -> str:
             raise Damaged(f"{error}; the restore goes on when it is out of the way") from None
         store.forget(path)
     return folder
-
-
-def _remove(machine: Machine, paths: Iterable[str]) -> None:
-    """Deletes files, and the folders that are empty then; those of `.anima` and `.git` may be empty."""
-    for path in paths:
-        with suppress(FileNotFoundError, NotADirectoryError):
-            machine.unlink(path, sync=False)
-        machine.store.forget(path)
-    own = (path for path in paths if not path.startswith((".anima/", ".git/")))
-    for folder in sorted({above for path in own for above in folders_above(path)}, reverse=True):
-        with suppress(OSError):  # something else is in it
-            os.rmdir(folder, dir_fd=machine.store.fd)
 
 
 def _drop_derived(machine: Machine) -> None:

@@ -192,7 +192,6 @@ _ESCAPE = r"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\u[0-9a-
 
 
 def _is_json(text: str) -> bool:
-    """Whether a text is an object or a list of JSON."""
     try:
         return text.lstrip()[:1] in ("{", "[") and json.loads(text) is not None
     except (ValueError, RecursionError):

@@ -64,18 +64,7 @@ def marks(text: str, folded: str, origins: Origins) -> Iterator[Sighting]:
             before = folded[max(0, found.start() - 16) : found.start()]
             if found[0] != "<memory>" or not _pattern("in_code").search(before):
                 yield Sighting(start, end, kind, severity, visible(text[start:shown_to], 200), message)
-    yield from _turns(text, folded, origins)
-
-
-@cache
-def _label() -> str:
-    speakers: dict[str, str] = table("marks")["turns"]
-    roles = "|".join(f"(?P<{role}>{fold(names)})" for role, names in speakers.items())
-    return rf"[ \t]{{0,3}}(?:#{{1,6}} ?|\*\*)?(?:{roles})(?:\*\*)?[ ]?:(?:\*\*)?"
-
-
-def _turns(text: str, folded: str, origins: Origins) -> Iterator[Sighting]:
-    """Lines that stage a conversation: a person's and the model's turn set off by blank lines, or a system's orders."""
+    # Lines that stage a conversation: a person's and the model's turn set off by blank lines, or a system's orders.
     previous: re.Match[str] | None = None
     for label in on_lines(_label(), folded) if ":" in folded else ():
         before = folded[max(0, label.start() - 80) : label.start()]
@@ -92,6 +81,13 @@ def _turns(text: str, folded: str, origins: Origins) -> Iterator[Sighting]:
             line = text[start : end + 120].strip().partition("\n")[0]
             yield Sighting(start, end, "special-token", Severity.DANGER, visible(line, 120), "a line that fakes a turn")
         previous = label
+
+
+@cache
+def _label() -> str:
+    speakers: dict[str, str] = table("marks")["turns"]
+    roles = "|".join(f"(?P<{role}>{fold(names)})" for role, names in speakers.items())
+    return rf"[ \t]{{0,3}}(?:#{{1,6}} ?|\*\*)?(?:{roles})(?:\*\*)?[ ]?:(?:\*\*)?"
 
 
 # -- commands ---------------------------------------------------------------------------------------------------------------

@@ -210,8 +210,19 @@ def found_in(text: str, patterns: Patterns, words: str | None = None) -> Iterato
     if not (yield from _by_words(text, lowered, words)):  # values that the words before them call a secret
         yield from _headers(text, lowered, words)
         if any(sign in words for sign in _PHRASED):
-            yield from _phrases(lowered)
-        yield from _long_hex(lowered, words)
+            for found in around(_pattern("phrase_key"), lowered, _PHRASED, 40):
+                mark = _pattern("separator").match(lowered, found.end())
+                phrase = _pattern("phrase").match(lowered, mark.end()) if mark else None
+                long = phrase is not None and phrase[0].count(" ") >= 11
+                if phrase and (long or found[0] == "passphrase") and _is_passphrase(phrase[0].replace("-", " ")):
+                    yield *phrase.span(), "seed-phrase" if long else "passphrase"
+        # Sixty-four digits. Every eighth character tells where so long a run can be at all.
+        for run in compiled("[0-9a-f]{7,}+").finditer(lowered[::8]) if compiled("[0-9a-f]{64}").search(words) else ():
+            first, last = max(0, 8 * run.start() - 12), 8 * run.end() + 12
+            for found in _pattern("long_hex").finditer(lowered, first, last):
+                before = _line_before(lowered, found.start("secret"))[-60:]
+                if _pattern("context").search(before) and not _pattern("digest").search(before):
+                    yield *found.span("secret"), "hex-token"
     yield from own(text, patterns)
 
 
@@ -491,25 +502,6 @@ def _is_key(value: _Value, grade: Grade) -> bool:
 def _is_passphrase(text: str) -> bool:
     words = text.lower().split()
     return len(words) >= 3 and words[0] not in _words_for("plain") and _words_for("small").isdisjoint(words)
-
-
-def _phrases(lowered: str) -> Iterator[Found]:
-    for found in around(_pattern("phrase_key"), lowered, _PHRASED, 40):
-        mark = _pattern("separator").match(lowered, found.end())
-        phrase = _pattern("phrase").match(lowered, mark.end()) if mark else None
-        long = phrase is not None and phrase[0].count(" ") >= 11
-        if phrase and (long or found[0] == "passphrase") and _is_passphrase(phrase[0].replace("-", " ")):
-            yield *phrase.span(), "seed-phrase" if long else "passphrase"
-
-
-def _long_hex(lowered: str, words: str) -> Iterator[Found]:
-    """Sixty-four digits. Every eighth character tells where so long a run can be at all."""
-    for run in compiled("[0-9a-f]{7,}+").finditer(lowered[::8]) if compiled("[0-9a-f]{64}").search(words) else ():
-        first, last = max(0, 8 * run.start() - 12), 8 * run.end() + 12
-        for found in _pattern("long_hex").finditer(lowered, first, last):
-            before = _line_before(lowered, found.start("secret"))[-60:]
-            if _pattern("context").search(before) and not _pattern("digest").search(before):
-                yield *found.span("secret"), "hex-token"
 
 
 def _entropy(text: str) -> float:

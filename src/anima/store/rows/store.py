@@ -319,29 +319,26 @@ class RowStore:
             return None
         try:
             with self.lock():
-                return self._commit_late(history, reason)
+                held, view, anchored = self.rows.held, self.provenance, self._anchored
+                assert held is not None
+                late = list(self.ledger.records(anchored, kinds=CHANGED)) if view.newest > anchored else []
+                if not late:
+                    return None
+                note, paths = late_note(late, author=self.author, reason=reason, words=self._words)
+                found = self.files.contents((*paths, FILE))
+                files: dict[str, bytes | None] = {}
+                for path, checked in zip(paths, map(DocPath.parse, paths), strict=True):
+                    is_kept = checked.key in found and not self.rules.is_closed(checked)
+                    files[path] = found[checked.key][1] if is_kept else None
+                if FILE in found:
+                    files[FILE] = found[FILE][1]  # no verb writes it, but whoever looks back should see it
+                held.kept["anchored"] = late[-1].n
+                self.rows.tell("update anima.home set anchored = %(n)s where [own]", n=late[-1].n)
+                return history.commit(files, note)
         except HomeError:
             if self.rows.held is not None:
                 raise
             return None  # it may be late: it was restored meanwhile, or the server is away
-
-    def _commit_late(self, history: RowHistory, reason: str) -> str | None:
-        held, view, anchored = self.rows.held, self.provenance, self._anchored
-        assert held is not None
-        late = list(self.ledger.records(anchored, kinds=CHANGED)) if view.newest > anchored else []
-        if not late:
-            return None
-        note, paths = late_note(late, author=self.author, reason=reason, words=self._words)
-        found = self.files.contents((*paths, FILE))
-        files: dict[str, bytes | None] = {}
-        for path, checked in zip(paths, map(DocPath.parse, paths), strict=True):
-            is_kept = checked.key in found and not self.rules.is_closed(checked)
-            files[path] = found[checked.key][1] if is_kept else None
-        if FILE in found:
-            files[FILE] = found[FILE][1]  # no verb writes it, but whoever looks back should see it
-        held.kept["anchored"] = late[-1].n
-        self.rows.tell("update anima.home set anchored = %(n)s where [own]", n=late[-1].n)
-        return history.commit(files, note)
 
     @property
     def _anchored(self) -> int:
