@@ -2,6 +2,7 @@
 
 import json
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -330,3 +331,29 @@ def test_the_agentscope_pair_keeps_a_full_log_beside_the_context(tmp_path, clock
         assert set(listed["sessions"][session.id]) == {"summary", "updatedAt"}
         with home.session(scope=Scope.MAIN) as other, pytest.raises(BadArguments):
             other.call("memory_get", {"path": f"agents/bob/sessions/{session.id}.log.jsonl"})
+
+
+def test_agents_who_add_to_memory_at_once_are_all_heard(tmp_path: Path) -> None:
+    with Home.create(tmp_path / "crowd", name="Aria") as home:
+
+        def add(number: int) -> list[str]:
+            with home.session(scope="main", channel=f"room-{number}") as session:
+                facts = [f"Shelf {number} holds box {box} of the archive" for box in range(6)]
+                return [session.call("memory_write", {"target": "memory", "content": fact})["status"] for fact in facts]
+
+        with ThreadPoolExecutor(4) as crowd:
+            told = [status for each in crowd.map(add, range(4)) for status in each]
+
+        assert told == ["written"] * 24
+        assert home.read("MEMORY.md").text.count("of the archive") == 24
+
+
+def test_a_session_of_a_home_that_was_closed_before_it_closes_quietly(tmp_path: Path) -> None:
+    home = Home.create(tmp_path / "closed", name="Aria")
+    session = home.session(scope="main")
+    session.log("user", "Ana likes tea")
+    home.close()
+    session.close()
+
+    with Home.open(tmp_path / "closed") as again:
+        assert [row.entries for row in again.sessions.list()] == [1]

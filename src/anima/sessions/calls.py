@@ -365,7 +365,8 @@ class Calling:
             return _answer(self._quoted(target, quote))
         if not content.strip() and old_string is new_string is None and target != "bootstrap" and append:
             raise BadArguments("memory_write needs content: the text to add, or old_string and new_string for an edit")
-        with self._hand.at_work():
+
+        def once() -> Receipt:
             submitted = content
             if old_string is not None or new_string is not None:
                 if old_string is None or new_string is None:
@@ -382,10 +383,13 @@ class Calling:
             else:
                 change = self._written(self._target(target), content, append)
             if isinstance(change, Receipt):
-                return _answer(change)
+                return change
             wish = (change.kind, content, append, section, old_string, new_string, replace_all)
             what = "note" if target == "daily_log" else "write"
-            return _answer(self._hand.submit(replace(change, reason=reason), what=what, submitted=submitted, wish=wish))
+            return self._hand.submit(replace(change, reason=reason), what=what, submitted=submitted, wish=wish)
+
+        with self._hand.at_work():
+            return _answer(self._hand.repeated(once) if append or old_string is not None else once())
 
     def change(self, kind: Kind, path: str, to: str | None) -> dict[str, Any]:
         """Takes a document away, or elsewhere; for who sees all of it, and of where it goes, alone."""
@@ -410,8 +414,12 @@ class Calling:
                 if self._hand.guest is not None:
                     why = "an agent elsewhere cannot show what the owner typed; write it as content"
                 return Receipt(status="refused", path=self._target(target), rule="quote", reason=why)
-            change = self._noted(told(words)) if target == "daily_log" else self._remembered(told(words), None)
-            return change if isinstance(change, Receipt) else self._hand.submit(quoted(change))
+
+            def once() -> Receipt:
+                change = self._noted(told(words)) if target == "daily_log" else self._remembered(told(words), None)
+                return change if isinstance(change, Receipt) else self._hand.submit(quoted(change))
+
+            return self._hand.repeated(once)
 
     def _memory_read_outside(self, *, source: str) -> dict[str, Any]:
         self._hand.taint(source)

@@ -141,12 +141,12 @@ class Session(Hand):
             self.flush("close")
         except HomeError:
             pass  # what was said is in the transcript; whoever takes the session up again flushes it
-        with self._mutex:
+        with self._mutex, suppress(BadArguments):  # its home was closed before it, and has let everything go
             self._closed = True
             if self._talk is not None:
                 self._talk.close()
                 self.rooms.refresh()
-        self.site.store.commit()
+            self.site.store.commit()
 
     def leave(self) -> None:
         """Lets the session go without ending it: whoever holds it, or takes it up again, goes on."""
