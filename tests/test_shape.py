@@ -14,27 +14,27 @@ import pytest
 import shape
 
 CEILINGS = {
-    "(top)": 1_980,
-    "agent": 3_180,
-    "backup": 2_150,
-    "cli": 4_610,
-    "connect": 4_160,
-    "dream": 2_670,
-    "forget": 880,
-    "gate": 2_470,
-    "home": 1_150,
-    "layout": 1_110,
-    "ledger": 920,
-    "mcp": 820,
-    "memory": 1_900,
-    "prompt": 1_700,
-    "search": 4_080,
-    "sessions": 4_700,
-    "store": 8_670,
+    "(top)": 1_930,
+    "agent": 2_810,
+    "backup": 2_030,
+    "cli": 3_630,
+    "connect": 3_720,
+    "dream": 2_430,
+    "forget": 820,
+    "gate": 2_240,
+    "home": 1_120,
+    "layout": 900,
+    "ledger": 890,
+    "mcp": 710,
+    "memory": 1_830,
+    "prompt": 1_610,
+    "search": 3_790,
+    "sessions": 4_440,
+    "store": 7_950,
     "testing": 2_520,
-    "text": 3_280,
-    "upkeep": 1_620,
-    "web": 5_340,
+    "text": 3_050,
+    "upkeep": 1_510,
+    "web": 4_670,
 }
 WHOLE = sum(CEILINGS.values()) - CEILINGS[shape.TESTING]
 
@@ -57,11 +57,12 @@ def test_no_package_grows(package: str) -> None:
 
 
 def test_the_ceilings_together_are_no_higher_than_the_source_was() -> None:
-    assert WHOLE <= 57_750  # 52,000 is what it should be; rooms, stores and a channel came since
+    assert WHOLE <= 52_100  # rounded up room by room; the source itself is held to 52,000 below
 
 
-# What should be there and is not yet: lines, modules and the chain are larger than they should be, and may only fall.
-STILL = {"lines of Python": WHOLE, "lines of the spine": 23_180, "longest chain of imports": 18}
+# Lines may be more than the plan of the rooms had for the house without its lodger, hosts and further stores: 52,000 with all of
+# them. What should be there and is not yet: the spine is larger than it should be, and may only fall.
+STILL = {"lines of Python": 52_000, "lines of the spine": 21_500}
 
 
 def test_every_other_figure_is_what_it_should_be() -> None:

@@ -309,9 +309,7 @@ def _variables() -> dict[str, str]:
     return {"ANIMA_" + key.upper().replace(".", "_"): key for key in _KEYS if key not in tables}
 
 
-# -- readers: raw value (TOML type, or text from the environment) → value, or ValueError with a sentence ----------------
-
-
+# Readers: a raw value (of TOML, or text from the environment) → value, or ValueError with a sentence.
 def _text(raw: Any) -> str:
     if not isinstance(raw, str):
         raise ValueError(f"this must be text, not {_named(raw)}")

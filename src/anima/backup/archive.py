@@ -165,9 +165,6 @@ def assemble(manifest: Manifest, body: BinaryIO, out: BinaryIO) -> None:
         raise Damaged("the snapshot is not what was written when it is read back; the disk may be failing")
 
 
-# -- reading ----------------------------------------------------------------------------------------------------------------
-
-
 def room_of(path: str, *, large: bool) -> int | None:
     """How many bytes an archive may unpack to; None for as many as it says, where the owner says that it is theirs."""
     return None if large else max(ANY_RATIO, RATIO * os.path.getsize(path))

@@ -62,8 +62,7 @@ class Snapshots:
         recipients: Sequence[str] = (),
         progress: Progress | None = None,
     ) -> Snapshot:
-        """One archive of the whole home. Without `to` it goes where the configuration says, and only when something
-        changed."""
+        """One archive of the whole home. Without `to` it goes where the configuration says, and only when something changed."""
         if label and not re.fullmatch(r"[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?", label):
             raise BadArguments(f"{label!r} cannot be a label: small letters, digits and dashes, 40 at most")
         sealed_for = tuple(recipients or self._site.config.snapshot.recipients)
@@ -189,8 +188,7 @@ class Snapshots:
         return self._trusted() and os.path.dirname(os.path.abspath(path)) in {s.folder for s in self._shelves()}
 
     def prune(self, *, dry_run: bool = False) -> tuple[Snapshot, ...]:
-        """Removes those beyond the newest `snapshot.keep` and those older than `snapshot.days`; gives what went, or
-        would."""
+        """Removes those beyond the newest `snapshot.keep` and those older than `snapshot.days`; gives what went, or would."""
         asked, gone = self._site.config.snapshot, list[Snapshot]()
         before = self._site.clock() - timedelta(days=asked.days)
         own = self._trusted()

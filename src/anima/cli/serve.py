@@ -321,9 +321,6 @@ def _new(asked: Mapping[str, Any]) -> Any:
     )
 
 
-# -- letting agents in --------------------------------------------------------------------------------------------------------
-
-
 @command(owners=lambda given: bool(given["host"] or given["file"]) and not given["dry_run"])
 def connect(
     home: Home, host: str | None, remove: bool, file: str | None, dry_run: bool, yes: bool, json: bool

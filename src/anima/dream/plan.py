@@ -115,8 +115,6 @@ class PlannedNight:
         exact, *near = (len(self.alike.get(key, ())) for key in frames(text))
         return lasting(sentence(text), min(9, max(0, max(near, default=1) - 1)), min(9, max(0, exact - 1)))
 
-    # -- what is no longer so ---------------------------------------------------------------------------------------------
-
     def _successor(self, old: Sentence, since: date, tally: Tally | None) -> _Group | None:
         """The newest group of notes that replaces a sentence said on that day."""
         best: _Group | None = None

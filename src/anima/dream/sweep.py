@@ -465,9 +465,6 @@ def unsafe(text: str) -> str | None:
     return f"the scan found {found[0].kind.partition(':')[0]} in it" if found else None
 
 
-# -- the bank -------------------------------------------------------------------------------------------------------------
-
-
 class Reflection:
     """The bank of one home. Of the logs only those are cut and scanned again that changed since the last look."""
 

@@ -126,8 +126,7 @@ class Derived(Holder):
 
 
 class Files(Holder):
-    """Files that are no documents, and the proof over every byte of the home. `is_transcript` says whose road is their
-    own."""
+    """Files that are no documents, and the proof over every byte of the home. `is_transcript` says whose road is their own."""
 
     name = "files"
 

@@ -152,9 +152,6 @@ def _ground(
     return _Ground(folder, register, made_as(folder), lambda rules: FolderStore(folder, rules))
 
 
-# -- two layers ------------------------------------------------------------------------------------------------------------
-
-
 def _upper(spec: Overlay) -> tuple[str | Path, str | None]:
     """Where the upper layer is, and the agent whose home it is where a database holds several. No two sessions, users or
     agents have one place."""

@@ -89,8 +89,6 @@ class ForgottenList:
         left = cut(text, hits) if hits else text
         return left, len(lines_of(text)) - len(lines_of(left))
 
-    # -- how ------------------------------------------------------------------------------------------------------------
-
     def _matches(self, text: str) -> Iterator[tuple[int, int, Phrase]]:
         if not self._list():
             return

@@ -155,8 +155,6 @@ class Inbox:
             self._kept.remove(proposal)
             self._store.ledger.add("deny", {"proposal": proposal, "rule": "owner"})
 
-    # -- what nobody reviewed yet ---------------------------------------------------------------------------------------
-
     def noted(self, *, layer: str | None = None) -> tuple[ForReview, ...]:
         """Unreviewed entries, those that searches brought back most often first, then the newest."""
         asked: Counter[str] = Counter()  # how often searches brought back which unreviewed lines, by their digests

@@ -14,7 +14,7 @@ from datetime import datetime
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Protocol
 
-from anima.errors import BadArguments, BadPath, BadText, HomeError, NoSuchDocument, meant, printable
+from anima.errors import BadArguments, BadPath, BadText, HomeError, NoSuchDocument, StaleWrite, meant, printable
 from anima.gate import is_danger, is_secret
 from anima.layout import Listener, Policy, Sight, folder_of, layer_at, skill_line
 from anima.memory import layer_folder
@@ -389,7 +389,15 @@ class Calling:
             return self._hand.submit(replace(change, reason=reason), what=what, submitted=submitted, wish=wish)
 
         with self._hand.at_work():
-            return _answer(self._hand.repeated(once) if append or old_string is not None else once())
+            return _answer(self._repeated(once) if append or old_string is not None else once())
+
+    def _repeated(self, once: Callable[[], Receipt]) -> Receipt:
+        """What an addition or an edit comes to: where somebody else wrote meanwhile, it is made once more while nobody can."""
+        try:
+            return once()
+        except StaleWrite:
+            with self._site.store.lock():
+                return once()
 
     def change(self, kind: Kind, path: str, to: str | None) -> dict[str, Any]:
         """Takes a document away, or elsewhere; for who sees all of it, and of where it goes, alone."""
@@ -419,7 +427,7 @@ class Calling:
                 change = self._noted(told(words)) if target == "daily_log" else self._remembered(told(words), None)
                 return change if isinstance(change, Receipt) else self._hand.submit(quoted(change))
 
-            return self._hand.repeated(once)
+            return self._repeated(once)
 
     def _memory_read_outside(self, *, source: str) -> dict[str, Any]:
         self._hand.taint(source)

@@ -184,8 +184,7 @@ class Flushing:
         return receipts, fresh
 
     def _held(self, now: datetime, turns: Sequence[Turn]) -> set[str]:
-        """The lines of memory and of today's log, after a crash of every log since the first of these turns, and of what
-        waits."""
+        """The lines of memory and of today's log, after a crash of every log since the first of these turns, and of what waits."""
         listener, layout, days = self._hand.listener, self._site.layout, {now.date()}
         if self._doubtful:
             first = next((turn.time for turn in turns if turn.time), None)

@@ -21,7 +21,7 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from anima.config import FILE
-from anima.errors import BadArguments, HomeError, StaleWrite
+from anima.errors import BadArguments, HomeError
 from anima.gate import FlowEvent, GatePolicy, Situation, flows_after, may, said
 from anima.gate.scan import scan_text
 from anima.layout import Listener, Sight, is_unreviewed
@@ -294,14 +294,6 @@ class Hand:
         with self._mutex:
             situation = Situation(flows=self.flows, access=self.access, layer=self.listener.layer)
             return self.rooms.writer().judge([change], [None], situation)
-
-    def repeated(self, once: Callable[[], Receipt]) -> Receipt:
-        """What an addition or an edit comes to: where somebody else wrote meanwhile, it is made once more while nobody can."""
-        try:
-            return once()
-        except StaleWrite:
-            with self.site.store.lock():
-                return once()
 
     def submit(
         self, change: Change, *, what: str = "write", submitted: str | None = None, wish: tuple[object, ...] = ()

@@ -169,9 +169,6 @@ def chosen(name: str, there: Sequence[Tool]) -> Tool:
     raise BadArguments(f"there is no tool {printable(str(name), 60)!r} here; {hint}")
 
 
-# -- calls as models' services send them ------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ToolCall:
     """One call as a model wishes for it. `shape` is openai, responses, anthropic or pair."""

@@ -148,9 +148,6 @@ class Heads:
                 self._head.put(last.n, last.hash)
 
 
-# -- what a revision says of itself -----------------------------------------------------------------------------------
-
-
 def late_note(
     late: Sequence[Record], *, author: str, reason: str, words: dict[str, str]
 ) -> tuple[Note, tuple[str, ...]]:

@@ -499,8 +499,7 @@ class _Laid:
         return Relation.REPLACES if one_thing and sum(signs) + told >= ENOUGH else None
 
     def _is_part(self, one: Sentence, value: tuple[str, ...], label: int) -> bool:
-        """Whether the differing words are part of what one is about, or of what is claimed: a verb or the label's end is
-        there."""
+        """Whether the differing words are part of what one is about, or of what is claimed: a verb or the label's end is there."""
         if one.label and (one.label == label or one.label > len(self.start)):
             return one.label > len(self.start)
         return (is_any_verb(value[0]) and value[0] not in one.names) or not _VERBS.isdisjoint({*value} - one.names)

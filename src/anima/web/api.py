@@ -466,9 +466,7 @@ async def events(here: Here, me: Me, last_event_id: LastEvent = None) -> Respons
     return told_live(here.bulletin.stream(after=after, still=lambda: keyring.named(me.id) is not None))
 
 
-# -- what the owner sets: only from a page or a terminal, never with a token -------------------------------------------------
-
-
+# What the owner sets: only from a page or a terminal, never with a token.
 @router.put("/settings/{key}", tags=["settings"], status_code=204)
 @takes("Setting")
 def put_setting(here: Here, me: Me, key: str, wish: BaseModel) -> None:

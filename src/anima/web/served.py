@@ -352,9 +352,6 @@ class Tidiness:
         return replace(seen, found=left, stamp=stamp, outdated=True)
 
 
-# -- for routes --------------------------------------------------------------------------------------------------------
-
-
 async def _served(request: Request) -> Any:  # coroutines, so that no thread is taken for them
     return request.state.served  # by the guard
 

@@ -159,8 +159,7 @@ class Keyring:
         return secret
 
     def make(self, kind: Kind, *, by: str | None = None, **about: Any) -> tuple[Pass, str]:
-        """A new pass and its secret, which is told only now; `about` is what `new_pass` takes. `by` is the pass it is made
-        with."""
+        """A new pass and its secret, which is told only now; `about` is what `new_pass` takes. `by` is the pass it is made with."""
         made = new_pass(kind, now=self._clock(), **about)
         secret = new_secret(made)
         self._add(made, digest_of(secret), by)

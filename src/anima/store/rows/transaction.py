@@ -159,8 +159,6 @@ class HomeRows:
                     raise
         raise AssertionError
 
-    # -- transactions ---------------------------------------------------------------------------------------------------
-
     @contextmanager
     def transaction(self, *, patience: float | None = None) -> Iterator[Transaction]:
         """This thread's transaction, begun if there is none; with `patience` it has the home's lock. What was done stays
