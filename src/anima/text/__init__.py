@@ -4,7 +4,7 @@ cut, folded and stemmed, for documents and for queries alike.
 Promise: one function, `cut`, gives the words of a text in linear time, and every index stores just these words, so that each
 engine ranks alike. A query is data: no sign in it has a meaning of its own. Scripts without blanks are cut into single
 characters and pairs. Every character that can make the scan speak of hidden text is among the invisible ones (a test goes
-through all of Unicode). A table is read when somebody asks for it: starting up reads none.
+through all of Unicode). A table is read when somebody asks for it, or with the module whose table it is: a start reads few.
 Not here: postings and scores (search), and where a unit begins (search.units).
 """
 
