@@ -386,9 +386,9 @@ def test_a_choice_that_is_none_is_told_and_nothing_is_written(home: Home, choose
     ("wish", "said"),
     [
         ({"target": "mem", "content": "Ana likes tea"}, "there is no target 'mem'; did you mean memory?"),
-        ({"target": "plan", "content": "Ana likes tea"}, "there is no target 'plan'; a document ends in .md"),
-        ({"target": "memory"}, "memory_write needs content"),
-        ({"target": "daily_log", "content": " "}, "memory_write needs content"),
+        ({"target": "plan", "content": "Ana likes tea"}, "there is no target 'plan'; there are daily_log, bootstrap"),
+        ({"target": "memory"}, "there is nothing to write; content is the text to add"),
+        ({"target": "daily_log", "content": " "}, "there is nothing to write; content is the text to add"),
     ],
 )
 def test_an_agents_mistake_is_told_so_that_it_can_mend_it(home: Home, wish: dict[str, str], said: str) -> None:

@@ -99,8 +99,8 @@ def one_key(question: str) -> str:
         tty.setcbreak(fd, termios.TCSAFLUSH)
         if question:
             say(question)
-        if not (pressed := os.read(fd, 32)):
-            raise EOFError  # the terminal has gone
+        if (pressed := os.read(fd, 32)) in (b"", b"\x04"):
+            raise EOFError  # the terminal has gone, or somebody says so
         return pressed.decode(errors="replace")[:1].casefold()
     finally:
         termios.tcsetattr(fd, termios.TCSADRAIN, before)

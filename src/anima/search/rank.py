@@ -167,8 +167,8 @@ def run(
     words = asked if query.legs != "meaning" else []
     view = index.look(filter, asked)
     if view.count == 0:
-        hidden = "nothing written down here is open to this listener and these filters"
-        empty = hidden if view.total or not tells_all else "nothing is written down here yet"
+        here = "that this search may show" if tells_all else "that is open to this listener and these filters"
+        empty = f"nothing is written down here yet{f' {here}' if view.total or not tells_all else ''}"
         return SearchAnswer(notes=(*state(), empty))
     vector, notes = _vector(embedder, query, view)
     if vector is None and query.legs == "meaning":

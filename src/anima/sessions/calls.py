@@ -364,7 +364,9 @@ class Calling:
                 raise BadArguments("memory_write: a quote is added as it is; leave content, section and edits out")
             return _answer(self._quoted(target, quote))
         if not content.strip() and old_string is new_string is None and target != "bootstrap" and append:
-            raise BadArguments("memory_write needs content: the text to add, or old_string and new_string for an edit")
+            raise BadArguments(
+                "there is nothing to write; content is the text to add, old_string and new_string are an edit"
+            )
 
         def once() -> Receipt:
             submitted = content
@@ -454,7 +456,8 @@ class Calling:
         if target == "daily_log":
             return self._own(self.listener.daily_path(layout, self._site.today(self.listener)))
         if target not in ROLES and not {"/", "."} & set(target):
-            hint = meant(target, (*ROLES, "daily_log"), "a document ends in .md")
+            known = ("daily_log", *sorted(ROLES))
+            hint = meant(target, known, f"there are {', '.join(known)}, and documents, which end in .md", near=0.6)
             raise BadArguments(f"memory_write: there is no target {printable(target, 60)!r}; {hint}")
         if target not in ROLES:
             return self._own(self._place(target))
