@@ -169,7 +169,7 @@ class _Chat:
                 try:
                     if line:
                         self._command(line) if line.startswith("/") else self._turn(line)
-                except (click.Abort, KeyboardInterrupt):
+                except (click.Abort, KeyboardInterrupt, EOFError):
                     say("it waits: /review")  # Ctrl-C before a card decides nothing
                 except HomeError as error:
                     show.complain(error, as_json=False)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from itertools import zip_longest
@@ -394,12 +395,12 @@ class Calling:
             return _answer(self._repeated(once) if append or old_string is not None else once())
 
     def _repeated(self, once: Callable[[], Receipt]) -> Receipt:
-        """What an addition or an edit comes to: where somebody else wrote meanwhile, it is made once more while nobody can."""
-        try:
-            return once()
-        except StaleWrite:
-            with self._site.store.lock():
+        """What an addition or an edit comes to, made again where somebody else wrote meanwhile. No lock is held over the tries:
+        a session at work may wait for its caller, who may wait for the home."""
+        for _ in range(32):
+            with suppress(StaleWrite):
                 return once()
+        return once()
 
     def change(self, kind: Kind, path: str, to: str | None) -> dict[str, Any]:
         """Takes a document away, or elsewhere; for who sees all of it, and of where it goes, alone."""
