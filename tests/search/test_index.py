@@ -232,7 +232,7 @@ def test_an_empty_index_says_so(index: Index) -> None:
 
 def test_a_filter_that_hides_everything_says_so(index: Index) -> None:
     index.put([document("a.md", "tea\n", scopes=MAIN_ONLY)])
-    assert "open to this listener" in asked(index, "tea", scope=GROUP).notes[0]
+    assert "that this search may show" in asked(index, "tea", scope=GROUP).notes[0]
 
 
 def test_a_word_is_counted_in_each_unit(index: Index) -> None:
