@@ -101,7 +101,7 @@ MAY_OPEN_FILES = {
     "web/tokens.py": "the tokens of a served home, in the user's own configuration",
     "agent/models.py": "which model answers, and keys, in the user's own configuration",
     "connect/": "hosts' own files and transcripts, and what hooks report, in the user's own configuration; never a document",
-    "cli/command.py": "tables that come with the package",
+    "cli/show.py": "tables that come with the package",
     "cli/__init__.py": "the null device, when a pipe is closed or a shell asks what comes next",
 }
 

@@ -7,6 +7,7 @@ Not here: any effect, any file, any clock.
 from __future__ import annotations
 
 import hashlib
+import re
 import unicodedata
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -137,7 +138,7 @@ class Source:
         text += f", in session {self.session}" if self.session else ""
         read = " and ".join(_READ.get(origin, str(origin)) for origin in sorted(self.taint))
         text += f", which had read {read}" if read else ""
-        text += f"; approved by you at the {self.approver}" if self.approver else ""
+        text += f"; approved by you ({self.approver})" if self.approver else ""
         return text + ("" if self.trusted else "; nobody reviewed it yet")
 
 
@@ -207,6 +208,12 @@ class DocPath:
         """A path is text in JSON: for pydantic, which a door may use and nothing here imports."""
         function = {"type": "no-info", "function": cls.parse}
         return {"type": "function-plain", "function": function, "serialization": {"type": "to-string"}}
+
+
+def cited(raw: str) -> tuple[str, int] | None:
+    """The document and the first line that a citation names: `MEMORY.md:14`, `MEMORY.md#L14-L16`; None for anything else."""
+    found = re.fullmatch(r"([^:#]+)(?::|#L)(\d{1,9})(?:-L?\d{1,9})?", raw, re.ASCII)
+    return (found[1], int(found[2])) if found else None
 
 
 def is_address(place: object) -> bool:
@@ -435,7 +442,7 @@ class Verdict:
 class Receipt:
     """What became of a change. `revision` is None while history is off or late; `digest` is the new text's."""
 
-    status: str  # written, noted, pending, refused, unchanged; approved: a call, made when its conversation goes on
+    status: str  # written, known, noted, pending, refused, unchanged; approved: a call, made once its talk goes on
     path: DocPath
     revision: str | None = None
     digest: str | None = None

@@ -7,6 +7,7 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from anima import Home, Origin
 from anima.agent.models import Models
 from anima.cli import run
 from anima.cli.serve import _talking
+from anima.cli.show import called
 from anima.testing.models import ModelServer, Spoken
 
 
@@ -143,7 +145,7 @@ def test_setting_a_model_is_the_owners(cli: Cli) -> None:
 def test_up_says_how_to_talk_and_what_answers(cli: Cli, tmp_path: Path) -> None:
     with opened(tmp_path) as home:
         assert _talking(home).endswith("practice answers; anima model NAME sets a model")
-        assert _talking(home, where=" --home aria").endswith("anima model NAME --home aria sets a model")
+        assert _talking(home, partial(called, home="aria")).endswith("anima model NAME --home aria sets a model")
         Models.of(home).use("ollama:llama3")
         assert _talking(home) == "anima chat, or Chat on the page; ollama:llama3 answers"
         Models.of(home).file.write_text("{")

@@ -916,7 +916,7 @@ def test_a_waiting_change_that_cannot_be_read_is_denied_as_its_error_says(cli: C
     (aria / f".anima/pending/{name}.json").write_text("{")
 
     told = cli("review", "--home", aria)
-    assert f"anima review --drop {name} removes it" in told.err and other in told.out
+    assert f"anima review --drop {name} --home {aria} removes it" in told.err and other in told.out
     assert cli("review", "--drop", name, "--as-owner", "--home", aria).code == 0
     assert name not in cli("review", "--home", aria).err
 
@@ -1192,3 +1192,49 @@ def test_a_home_that_is_served_says_where_and_is_not_served_again(cli: Cli, aria
         assert again["url"] == server.url and again["link"].startswith(f"{server.url}/login#")
         assert "Another program serves it already." in told and link.startswith(f"{server.url}/login#")
         assert cli("use").out == f"in use: {aria}\n"  # by `up`, though it was there before
+
+
+def test_taking_a_kept_line_back_twice_is_said_plainly(cli: Cli, aria: Path) -> None:
+    with Home.open(aria) as home:
+        with home.session(scope=Scope.MAIN) as session:
+            session.taint("web")
+            name = session.call("memory_write", {"target": "memory", "content": "Ben likes rooibos"})["noted"][0]
+        change = home.inbox.keep(name, approver="terminal")[0].change
+    first, again = (cli("undo", change, "--home", aria) for _ in range(2))
+
+    assert first.code == 0 and "+> - Ben likes rooibos" in first.out and "<!--" not in first.out
+    assert (again.code, again.err) == (0, "") and again.out.endswith("there was nothing left of it to take back\n")
+
+
+def test_history_says_who_kept_what_was_proposed(cli: Cli, aria: Path) -> None:
+    with Home.open(aria) as home:
+        with home.session(scope=Scope.MAIN) as session:
+            session.taint("web")
+            name = session.call("memory_write", {"target": "memory", "content": "Ben likes rooibos"})["noted"][0]
+            asked = session.call("memory_write", {"target": "TOOLS.md", "content": "Use the small press"})["proposal"]
+        home.inbox.keep(name, approver="terminal")
+        home.inbox.approve(asked, approver="terminal")
+    rows = [" ".join(line.split()) for line in wide(cli, "history", "--home", aria).split("\n")[1:3]]
+
+    assert " owner " in rows[0] and "approve TOOLS.md, as the agent proposed: Use the small press" in rows[0]
+    assert " owner " in rows[1] and "keep MEMORY.md and 1 more, as the agent proposed: Ben likes rooibos" in rows[1]
+    assert {each["actor"] for each in cli("history", "--home", aria, "--json").json[:2]} == {
+        "agent"
+    }  # whose words they are
+
+
+def wide(cli: Cli, *arguments: object) -> str:
+    """What a command says where a row has room."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("COLUMNS", "300")
+        return cli(*arguments).out
+
+
+def test_a_fact_that_is_known_is_told_so_and_is_no_failure(cli: Cli, aria: Path) -> None:
+    assert cli("remember", "Ana uses a Samsung", "--section", "People", "--home", aria).code == 0
+    again = cli("remember", "Ana uses a Samsung", "--home", aria)
+    as_json = cli("remember", "Ana uses a Samsung", "--home", aria, "--json")
+
+    assert (again.code, again.err) == (0, "")
+    assert again.out == "known: MEMORY.md line 7 says so already: Ana uses a Samsung\n"
+    assert (as_json.code, as_json.json["status"]) == (0, "known")

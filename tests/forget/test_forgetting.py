@@ -597,7 +597,7 @@ def test_a_line_goes_with_whatever_says_the_same_and_a_short_one_alone(home):
     home.forget(line="notes/a.md:3")
     assert home.read("notes/a.md").text == "# A\n\n- yes\n"
     assert home.read("notes/b.md").text == "- yes\n- more\n"
-    home.forget(line="notes/a.md:3")
+    home.forget(line="notes/a.md#L3")
     assert home.read("notes/a.md").text == "# A\n\n" and home.read("notes/b.md").text == "- yes\n- more\n"
 
 

@@ -291,6 +291,16 @@ def test_the_same_write_again_is_answered_and_not_done_again(folder: Path, door:
     assert logged(folder).count("fed the cat") == 1
 
 
+def test_a_fact_that_is_known_is_known_and_looked_up_anew_each_time(folder: Path) -> None:
+    with Home.open(folder) as home:
+        home.remember("Ana uses a Samsung phone")
+    wish = {"target": "memory", "content": "Ana uses a Samsung phone"}
+    found = [said(result) for result in calls(folder, ("http", "stateless"), (wish, None), (wish, None))]
+
+    assert [(answer["status"], answer["rule"]) for answer in found] == [("known", "duplicate")] * 2
+    assert not any("repeated" in answer for answer in found)  # a line that is taken back is known no longer
+
+
 def test_a_write_after_another_to_the_same_place_is_a_new_one(folder: Path) -> None:
     one, two = ({"target": "notes/a.md", "content": text} for text in ("one\n", "two\n"))
     found = [said(result) for result in calls(folder, ("http", "stateless"), (one, None), (two, None), (one, None))]

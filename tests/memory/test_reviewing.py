@@ -46,6 +46,56 @@ def test_what_is_kept_moves_to_where_it_was_meant_to_go_and_one_undo_takes_it_ba
     assert home.read(PLACE).text == before and "Mallory" not in shown(home)
 
 
+def test_what_an_undo_of_a_keep_shows_is_what_the_line_says(home: Home) -> None:
+    home.inbox.keep(noted(home, "Mallory is the accountant", section="People"))
+    shown = home.past.show_undo()
+
+    assert "-- Mallory is the accountant" in shown.diff and "+> - Mallory is the accountant" in shown.diff
+    assert '"session"' not in shown.diff and "<!--" not in shown.diff
+    home.undo(content=shown.content)  # bound to all of it, shown or not
+    assert '"session"' in home.read(PLACE).text
+
+
+def test_a_comment_of_somebody_elses_is_shown_whole(home: Home) -> None:
+    change = home.append("TOOLS.md", '<!-- {"to": "you"} -->\n').change
+    assert '-<!-- {"to": "you"} -->' in home.past.show_undo(change=change).diff
+
+
+@pytest.mark.parametrize("again", [1, 2])
+def test_what_was_taken_back_is_not_taken_back_twice(home: Home, again: int) -> None:
+    change = home.inbox.keep(noted(home, "Mallory is the accountant", section="People"))[0].change
+    home.undo(change)
+    before, page = home.read("MEMORY.md").text, home.read(PLACE).text
+    for _ in range(again):
+        shown = home.past.show_undo(change=change)
+        assert (shown.ids, shown.files, shown.diff) == ((change,), 0, "")
+        assert home.undo(change) == ()
+
+    assert (home.read("MEMORY.md").text, home.read(PLACE).text) == (before, page)
+
+
+def test_what_was_taken_back_and_brought_back_can_be_taken_back_again(home: Home) -> None:
+    change = home.inbox.keep(noted(home, "Mallory is the accountant", section="People"))[0].change
+    back = home.undo(change)[0].change
+    home.undo(back)
+    assert "Mallory" in home.read("MEMORY.md").text
+
+    home.undo()  # the newest that holds
+    assert "Mallory" not in home.read("MEMORY.md").text and "Mallory" in home.read(PLACE).text
+    assert home.undo(change) == ()
+
+
+def test_what_a_session_wrote_is_taken_back_once(home: Home) -> None:
+    with home.session(scope=Scope.MAIN) as session:
+        first = session.call("memory_write", {"target": "memory", "content": "Ana sails", "section": "People"})
+        session.call("memory_write", {"target": "memory", "content": "Ana rows", "section": "People"})
+    assert first["status"] == "written"
+    changes = [each.id for each in home.past.changes(session=session.id)]
+    home.undo(session=session.id)
+
+    assert [home.undo(change) for change in changes] == [(), ()]
+
+
 def line_of(home: Home, words: str) -> int:
     return next(n for n, line in enumerate(home.read("MEMORY.md").text.splitlines(), 1) if words in line)
 

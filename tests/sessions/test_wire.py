@@ -11,7 +11,7 @@ import mcp_types
 import pytest
 from pydantic import BaseModel
 
-from anima import BadArguments, Home, Scope, Session
+from anima import BadArguments, Home, NoSuchDocument, Scope, Session
 from anima.testing import Clock
 
 
@@ -113,3 +113,27 @@ def test_a_closed_session_runs_nothing(session: Session) -> None:
     session.close()
     with pytest.raises(BadArguments, match="closed"):
         session.run([("who_am_i", {})])
+
+
+def test_a_call_that_is_broken_is_answered_with_its_id(session: Session) -> None:
+    broken = {"id": "c2", "type": "function"}
+    custom = {"id": "c3", "type": "custom", "custom": {"name": "memory_search", "input": "boat"}}
+    first, second, third = session.run([chat("who_am_i", "{}", "c1"), broken, custom])
+
+    assert [each["tool_call_id"] for each in (first, second, third)] == ["c1", "c2", "c3"]
+    assert (
+        "Aria" in first["content"]
+        and "error" in json.loads(second["content"])
+        and "error" in json.loads(third["content"])
+    )
+
+
+def test_what_a_hit_cites_is_read_and_forgotten_as_it_is_cited(session: Session) -> None:
+    [hit, *_] = session.call("memory_search", {"query": "boat"})["hits"]
+    path, _, line = hit["citation"].partition("#L")
+
+    found = session.call("memory_get", {"path": hit["citation"]})
+
+    assert (found["path"], found["from"]) == (path, int(line)) and "Sandpiper" in found["text"].splitlines()[0]
+    with pytest.raises(NoSuchDocument):
+        session.call("memory_get", {"path": "MEMORY.md#L"})

@@ -71,9 +71,8 @@ def test_it_shows_each_kind_with_its_places_evidence_and_what_fix_would_do(aria:
     assert "Old logs  1" in out and f"memory/{OLD}.md" in out and f"→ memory/archive/{OLD.year}/{OLD}.md" in out
     assert "Said twice  1" in out and f"= memory/{NEW}.md:1  - Ana uses a Samsung phone!\n      punctuation, " in out
     assert "Contradictions  1" in out and "one says lima, the other bogota" in out and f"({NEW}" in out
-    assert out.endswith(
-        "anima tidy --fix would move 1 log to the archive, take out 1 line and ask you about 1 contradiction.\n"
-    )
+    would = "would move 1 log to the archive, take out 1 line and ask you about 1 contradiction.\n"
+    assert out.endswith(f"anima tidy --fix --home {aria} {would}")
 
 
 def test_a_home_with_nothing_to_do_says_so(tmp_path: Path, capsys) -> None:

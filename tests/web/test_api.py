@@ -133,13 +133,17 @@ def test_no_path_leads_out_of_the_home_or_into_its_machinery(desk: Desk, path: s
     assert not (Path(desk.home.name).parent / "x.md").exists()
 
 
-def test_a_refused_write_is_a_403_that_names_the_rule(desk: Desk) -> None:
+def test_a_fact_that_is_remembered_twice_is_known(desk: Desk) -> None:
     owner = desk.owner
     assert owner.post(f"{API}/remember", json={"fact": "Ana uses a Samsung", "section": "People"}).status_code == 200
     twice = owner.post(f"{API}/remember", json={"fact": "Ana uses a Samsung"})
-    closed = owner.put(f"{API}/files/anima.toml", json={"text": "x = 1\n"})
 
-    assert (problem(twice), twice.json()["rule"]) == ((403, "refused"), "duplicate")
+    assert (twice.status_code, twice.json()["status"], twice.json()["rule"]) == (200, "known", "duplicate")
+
+
+def test_a_refused_write_is_a_403_that_names_the_rule(desk: Desk) -> None:
+    closed = desk.owner.put(f"{API}/files/anima.toml", json={"text": "x = 1\n"})
+
     assert problem(closed) in ((403, "refused"), (400, "bad-path"))
 
 

@@ -471,3 +471,13 @@ def test_lately_tells_who_did_what(desk: Desk) -> None:
     told = plain(desk.page.get("/memory?part=lately").text)
 
     assert re.search(r"Talked about the boat the agent, just now in memory/2026-05-08\.md", told)
+
+
+def test_history_says_that_you_kept_what_the_agent_proposed(desk: Desk) -> None:
+    with desk.home.session(scope="main") as session:
+        session.taint("web")
+        name = session.call("memory_write", {"target": "memory", "content": "Ben likes rooibos"})["noted"][0]
+    desk.home.inbox.keep(name, approver="page")
+
+    first = desk.page.get("/history").text.partition("data-step>")[2].partition("</li>")[0]
+    assert "Ben likes rooibos" in first and "<b>you kept what the agent proposed</b>" in first

@@ -2,8 +2,8 @@
 
 Promise: the same files give the same bytes, on any day and machine; anybody can open it with tar. Reading trusts
 nothing: members stand in the manifest's order, each once, with its size and digest, under a name that stays inside a
-home; whatever else is there is refused, and so is what would unpack to far more than it can be worth. tarfile extracts
-nothing: it would read a header of any size whole, and take a broken one for the end. Not here: their place (snapshot).
+home; whatever else is there is refused, and so is what would unpack to far more than it can be worth. A few MB are held. tarfile
+extracts nothing: it reads a header of any size whole, and takes a broken one for the end. Not here: where it lies (snapshot).
 """
 
 from __future__ import annotations

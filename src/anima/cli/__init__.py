@@ -15,8 +15,8 @@ from typing import Any
 
 import click
 
-from anima.cli.command import SHIELD, Command, parameter, table_of
-from anima.cli.show import complain, whisper
+from anima.cli.command import SHIELD, Command, parameter
+from anima.cli.show import complain, table_of, whisper
 from anima.cli.show import say as tell  # `say` is a verb, whose module would take its name here
 from anima.errors import BadArguments, Damaged, HomeError, exit_code
 

@@ -15,7 +15,7 @@ import click
 
 from anima.agent import PRACTICE, need_chat
 from anima.cli.command import Reply, command, need_trust
-from anima.cli.show import counted, flat, inert, need_person, patient, whisper
+from anima.cli.show import called, counted, flat, inert, need_person, patient, whisper
 from anima.errors import BadArguments
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ def model(home: Home, name: str | None, url: str | None, key: bool, test: bool, 
         about = "a small program in place of a model" if each.name == PRACTICE else f"{each.url}, key: {each.key}"
         lines.append(f"{'*' if each.used else ' '} {flat(each.name)}  ({flat(about)})")
     for variable, service in offers:
-        lines.append(f"There is a key in {variable}, which nobody uses. To use it: anima model {service}:NAME")
+        lines.append(f"There is a key in {variable}, which nobody uses. To use it: {called(f'model {service}:NAME')}")
     value = {"used": models.choice(), "models": found, "offers": [variable for variable, _ in offers]}
     if test:
         need_chat()
@@ -76,9 +76,8 @@ def schedule(home: Home, verb: str | None, name: str | None, yes: bool) -> Reply
         need_trust(home, may_ask=True)
         with patient(f"{name} runs"):
             done = rituals.run(name or "")
-        return Reply(
-            done, f"{done.status}: {inert(done.text)}" if done.text else f"{done.status}, {done.tokens} tokens"
-        )
+        told = f": {inert(done.text)}" if done.text else f", {done.tokens} tokens"
+        return Reply(done, f"{done.status}{told}")
     if verb == "on":
         need_trust(home, may_ask=True)
         cost = rituals.estimate()
@@ -106,19 +105,17 @@ def _schedule_shown(rituals: Rituals) -> tuple[dict[str, object], list[str]]:
     how = "stopped" if state.on and state.stopped else "on" if state.on else "off"
     lines = [f"The schedule is {how}; {spent:,} of {cost['most']:,} tokens are spent today."]
     if how == "stopped":
-        lines.append(f"It was stopped: {flat(state.stopped)}. To go on: anima schedule on")
+        lines.append(f"It was stopped: {flat(state.stopped)}. To go on: {called('schedule on')}")
     rows = []
     for each in pages:
         ran, at = state.ran.get(each.name), next_run(each, state, now, zone)
-        rows.append(
-            {"name": each.name, "when": each.when, "next": at, "paused": each.name in state.paused}
-            | (asdict(ran) if ran else {})
-        )
-        coming = "paused" if each.name in state.paused else f"next {at.astimezone(now.tzinfo):%a %H:%M}" if at else ""
+        is_paused = each.name in state.paused
+        row = {"name": each.name, "when": each.when, "next": at, "paused": is_paused}
+        rows.append(row | (asdict(ran) if ran else {}))
+        coming = "paused" if is_paused else f"next {at.astimezone(now.tzinfo):%a %H:%M}" if at else ""
         last = f"last {ran.last[:16]}: {flat(ran.outcome)}" if ran and ran.last else ""
-        lines.append(
-            "  ".join(filter(None, (f"{flat(each.name):<16}", flat(each.when), coming if how == "on" else "", last)))
-        )
+        told = (f"{flat(each.name):<16}", flat(each.when), coming if how == "on" else "", last)
+        lines.append("  ".join(filter(None, told)))
     if not pages:
         lines.append("No page asks for anything: HEARTBEAT.md is empty, and routines/ has no page.")
     lines += [f"cannot run: {flat(each)}" for each in wrong]

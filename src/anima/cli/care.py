@@ -15,7 +15,7 @@ import click
 
 import anima
 from anima.cli import show
-from anima.cli.command import Reply, command, day_of, home_path, open_home, table_of, unless_dry
+from anima.cli.command import Reply, command, day_of, home_path, open_home, unless_dry
 from anima.cli.show import counted, flat, inert, listed, need_person, picked, plain, progress_bar, say, whisper
 from anima.errors import BadArguments, Refused
 
@@ -55,7 +55,7 @@ def forget(home: Home, text: str | None, dry_run: bool, yes: bool, json: bool, *
 
 
 def _show_forgotten(found: Forgetting) -> None:
-    found_in = ((count, table_of("care")["held"].get(place, place)) for place, count in found.counts.items())
+    found_in = ((count, show.table_of("care")["held"].get(place, place)) for place, count in found.counts.items())
     told = ", ".join(f"{count:,} {name.format(s='' if count == 1 else 's')}" for count, name in found_in)
     say(f"Forgotten: {told or 'nothing held it'}." + (f" Change {found.change}." if found.change else ""))
     # the other notes were told before it was asked
@@ -79,11 +79,8 @@ def tidy(
         raise BadArguments(f"--only {only}: {unknown[0]!r} is none of {', '.join(_PARTS)}")
     parts: Any = tuple(part for part in _PARTS if part in asked)
     if fix and not yes and (json or not sys.stdin.isatty()):
-        raise Refused(
-            "--fix asks a person at a terminal; nothing was changed",
-            rule="terminal",
-            hint="--yes carries out all suggestions without asking",
-        )
+        hint = "--yes carries out all suggestions without asking"
+        raise Refused("--fix asks a person at a terminal; nothing was changed", rule="terminal", hint=hint)
     with progress_bar("reading memory") as progress, show.patient("comparing what memory says", after=3):
         found = home.upkeep.look(days=days, parts=parts, progress=progress)
     if not json:
@@ -124,7 +121,7 @@ def _show_found(found: Look, parts: Sequence[str], *, limit: int, done: bool) ->
     told = [f"move {counted(kinds['archive'], 'log')} to the archive"] if kinds["archive"] else []
     told += [f"take out {counted(lines, 'line')}"] if lines else []
     told += [f"ask you about {counted(kinds['choose'], 'contradiction')}"] if kinds["choose"] else []
-    would = "anima tidy --fix would " + " and ".join(filter(None, (", ".join(told[:-1]), *told[-1:]))) + "."
+    would = f"{show.called('tidy --fix')} would " + " and ".join(filter(None, (", ".join(told[:-1]), *told[-1:]))) + "."
     say(seen if done else f"{seen} {would if told else 'There is nothing to do.'}")
 
 
@@ -175,7 +172,7 @@ def _carry_out(home: Home, found: Look, *, ask: bool) -> tuple[Receipt, ...]:
     lines, logs = sum(len(one.remove) for one in agreed), sum(bool(one.to) for one in agreed)
     done = [f"{counted(lines, 'line')} taken out"] if lines else []
     done += [f"{counted(logs, 'log')} archived"] if logs else []
-    whisper(f"{' and '.join(done)}: change {receipts[0].change}; anima undo takes it back.")
+    whisper(f"{' and '.join(done)}: change {receipts[0].change}; {show.called('undo')} takes it back.")
     return receipts
 
 
@@ -238,18 +235,17 @@ def dream(home: Home, dry_run: bool, explain: bool, since: str | None, preset: s
             return say(f"{swept.status}: {inert(swept.said)}")
         kept, gone, moved = len(plan.promotions), len(plan.retirements), len(plan.moves)
         counts = f"{kept} kept, {gone} no longer so, {moved} moved out, {len(plan.considered)} considered"
-        waiting = f"; {len(swept.proposals)} wait for you: anima review" if swept.proposals else ""
-        back = f" (change {swept.change}; anima undo --sweep takes it back)" if swept.change else ""
+        waiting = f"; {len(swept.proposals)} wait for you: {show.called('review')}" if swept.proposals else ""
+        back = f" (change {swept.change}; {show.called('undo --sweep')} takes it back)" if swept.change else ""
         return say(f"{swept.status}: {counts}{back}{waiting}")
 
     value = picked(swept, "status change revision said proposals diff")
     if plan := swept.plan:
         value |= {"preset": plan.rules.name} | picked(plan, "recalls themes")
         value["promoted"] = [{"line": p.line, **_candidate(p.candidate)} for p in plan.promotions]
-        gone = [
-            {"fact": each.held.fact, **picked(each, "since until"), "by": each.by.text} for each in plan.retirements
-        ]
-        value |= {"retired": gone, "moved": [held.fact for held in plan.moves], "diary": plan.diary}
+        gone = plan.retirements
+        retired = [{"fact": each.held.fact, **picked(each, "since until"), "by": each.by.text} for each in gone]
+        value |= {"retired": retired, "moved": [held.fact for held in plan.moves], "diary": plan.diary}
         value["considered"] = [_candidate(candidate) for candidate in plan.considered]
     return Reply(value, shown)
 
@@ -298,7 +294,7 @@ def _list(home: str | None, _: str, asked: dict[str, Any]) -> Reply:
         when, sealed = f"{each.time.astimezone(UTC):%Y-%m-%d %H:%M}", "sealed  " if each.sealed else ""
         lines.append(f"{when}  {each.digest}  {_size(each.size):>9}  {sealed}{each.label}".rstrip())
     value = [{"name": each.name, **plain(each)} for each in found]
-    return Reply(value, "\n".join(lines) or "There are no snapshots yet; anima snapshot takes one.")
+    return Reply(value, "\n".join(lines) or f"There are no snapshots yet; {show.called('snapshot')} takes one.")
 
 
 def _verify(home: str | None, archive: str, asked: dict[str, Any]) -> Reply:
@@ -309,8 +305,7 @@ def _verify(home: str | None, archive: str, asked: dict[str, Any]) -> Reply:
         else:
             with open_home(home) as opened:
                 found = opened.snapshots.verify(archive, **opening, progress=progress)
-    names = ("digest", "home", "dialect", "agent", "size", "left_out")
-    value = {"ok": True} | {name: getattr(found, name) for name in names}
+    value = {"ok": True} | picked(found, "digest home dialect agent size left_out")
     value |= {"files": len(found.files), "ledger": {"n": found.ledger[0], "hash": found.ledger[1]}}
     return Reply(
         value,
@@ -342,9 +337,8 @@ def _restore(home: str | None, archive: str, asked: dict[str, Any]) -> Reply:
         say(f"{found.home}: {new:,} new, {changed:,} changed, {gone:,} gone, {found.same:,} as they are")
         marked = (("+", found.new), ("~", found.changed), ("-", found.gone))
         rows = [(mark, path) for mark, paths in marked for path in paths]
-        own = [
-            f"  {mark} {path}" for mark, path in rows if not path.startswith(".")
-        ]  # a home's own names are never hidden
+        # a home's own names are never hidden
+        own = [f"  {mark} {path}" for mark, path in rows if not path.startswith(".")]
         listed(own, _SHOWN)
         if len(rows) > len(own):
             say(f"  and {len(rows) - len(own):,} files of ledger and history")
@@ -425,11 +419,11 @@ def _show_imported(done: Imported) -> None:
         verb = "Would be replaced" if done.dry_run else "Replaced"
         say(f"{verb}: {_first(list(map(inert, done.replaced)))}")
     if len(done.changes) == 1:
-        say(f"Change {done.changes[0]}; anima undo {done.changes[0]} takes it back.")
+        say(f"Change {done.changes[0]}; {show.called(f'undo {done.changes[0]}')} takes it back.")
     elif done.changes:
-        say(f"Changes {_first(done.changes)}; anima undo {done.changes[-1]} takes the last of them back.")
+        say(f"Changes {_first(done.changes)}; {show.called(f'undo {done.changes[-1]}')} takes the last of them back.")
     if any(path.startswith("unreviewed/") for path in done.copied):
-        say("Documents wait in unreviewed/; anima review keeps or drops them.")
+        say(f"Documents wait in unreviewed/; {show.called('review')} keeps or drops them.")
     if done.differs:
         listed(done.differs, _SHOWN_MOVED, before="differs: ", tell=whisper)
         whisper(
@@ -458,6 +452,5 @@ def migrate(source: str, target: str, home: str | None) -> Reply:
         done = folders.migrate(home_path(source), home_path(target, may_be_missing=True), progress=progress)
     told = f"{counted(done.files, 'file')}, {counted(done.records, 'record')} and {counted(done.revisions, 'revision')}"
     stood = " All of it stood there already." if done.was_there else ""
-    return Reply(
-        done, f"{flat(done.target)} is the same as {flat(done.source)}: {told}.{stood}\nWrite to one of them only."
-    )
+    same = f"{flat(done.target)} is the same as {flat(done.source)}: {told}.{stood}"
+    return Reply(done, [same, "Write to one of them only."])

@@ -20,7 +20,7 @@ import click
 
 from anima.agent import PRACTICE, need_chat
 from anima.cli import show
-from anima.cli.command import Reply, command, given_text, is_owner, listed_as, need_trust, table_of
+from anima.cli.command import Reply, command, given_text, is_owner, listed_as, need_trust
 from anima.cli.show import counted, decided_call, flat, inert, need_person, one_key, patient, say, shortened, whisper
 from anima.errors import BadArguments, HomeError, Refused
 from anima.model import Scope
@@ -65,7 +65,7 @@ def say_once(home: Home, text: str, session: str | None, model: str | None, as_o
     def shown() -> None:
         sys.stdout.write(inert(answer.text).rstrip("\n") + "\n")
         if waiting:
-            whisper(f"anima: waits for you: {', '.join(waiting)}; anima review shows it")
+            whisper(f"anima: waits for you: {', '.join(waiting)}; {show.called('review')} shows it")
 
     return Reply(value, shown)
 
@@ -94,11 +94,9 @@ def begun(home: Home, id: str | None, model: str, *, is_clean: bool) -> Iterator
         session = home.resume(meant(home, id), model=model)
         if not is_clean and session.guest is None:
             session.leave()
-            raise Refused(
-                "this conversation is the owner's, and nobody is at a terminal; nothing was said",
-                rule="terminal",
-                hint="leave --session out, or say --as-owner if you are the owner",
-            )
+            said = "this conversation is the owner's, and nobody is at a terminal; nothing was said"
+            hint = "leave --session out, or say --as-owner if you are the owner"
+            raise Refused(said, rule="terminal", hint=hint)
     else:
         guest = None if is_clean else ("anima say", "")
         session = home.sessions.begin(scope=Scope.MAIN, channel=CHANNEL, model=model, guest=guest)
@@ -272,7 +270,7 @@ class _Chat:
             verb = "forget" if alone == "forget" else "keep"
             yes = flat(name) or verb
             self._out.print(
-                f"{table_of('chat')['alone'][alone]}: type {yes} to {verb} it, drop to drop the wish, nothing to leave it."
+                f"{show.table_of('chat')['alone'][alone]}: type {yes} to {verb} it, drop to drop the wish, nothing to leave it."
             )
             word = click.prompt("", default="", show_default=False, prompt_suffix="? ").strip().casefold()
             word = word if word == "drop" else "keep" if word == yes.casefold() else ""  # whatever it is called
@@ -306,14 +304,14 @@ class _Chat:
                 self._end()
                 self._begin(id if is_recorded else None)
             case "model":
-                say(f"{flat(self._name)}; anima model lists others")
+                say(f"{flat(self._name)}; {show.called('model')} lists others")
             case "cost":
                 used = self._talk.usage
                 tokens = f"{used.input_tokens:,} tokens in, {used.output_tokens:,} out"
                 price = f", about ${used.cost:.4f}" if used.cost else ""
                 say(f"{counted(used.requests, 'request')}, {tokens}{price}")
             case "help":
-                say(table_of("chat")["slashes"])
+                say(show.table_of("chat")["slashes"])
             case _ if name in SAME:
                 run = click.get_current_context().obj  # the command line's own
                 run([*SAME[name].split(), *rest.split(), "--home", self._home.name])

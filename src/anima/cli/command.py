@@ -11,7 +11,6 @@ from __future__ import annotations
 import os
 import re
 import sys
-import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -23,8 +22,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from anima.cli.show import flat, inert, say, say_json, whisper
-from anima.errors import BadArguments, HomeError, MissingExtra, NoSuchHome, NoSuchSession, Refused
+from anima.cli.show import complain, flat, inert, say, say_json, table_of, whisper
+from anima.errors import BadArguments, HomeError, MissingExtra, NoSuchHome, NoSuchSession, Refused, exit_code
 from anima.model import OWN_FILE, OWNERS_OWN, is_address
 
 if TYPE_CHECKING:
@@ -224,17 +223,18 @@ class Command(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         return super().parse_args(ctx, [SHIELD + text if text.startswith("- ") else text for text in args])
 
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except HomeError as error:  # said while it is known which home was named
+            complain(error, as_json=ctx.params.get("json", False))
+            return exit_code(error)
+
     def format_arguments(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         rows = [param.get_help_record(ctx) for param in self.params if isinstance(param, _Argument)]
         if rows:
             with formatter.section("Arguments"):
                 formatter.write_dl(rows)
-
-
-@cache
-def table_of(module: str) -> dict[str, Any]:
-    """A module's commands, and its texts; read without `text`, whose import would take longer than all of this."""
-    return tomllib.loads((Path(__file__).parent / "tables" / f"{module}.toml").read_text(encoding="utf-8"))
 
 
 SHARED: dict[str, click.Parameter] = {}
@@ -256,11 +256,9 @@ def command(
         def call(**given: Any) -> int:
             as_json = given["json"] if "json" in asks else given.pop("json", False)
             if owners is not None and not is_owner(given.pop("as_owner")) and owners(given):
-                raise Refused(
-                    "this is the owner's to do, and nobody is at a terminal; nothing was changed",
-                    rule="terminal",
-                    hint="run it yourself in a terminal, or say --as-owner if you are the owner",
-                )
+                said = "this is the owner's to do, and nobody is at a terminal; nothing was changed"
+                hint = "run it yourself in a terminal, or say --as-owner if you are the owner"
+                raise Refused(said, rule="terminal", hint=hint)
             if opens:
                 place, settings, agent = given.pop("home"), given.pop("set_", ()), given.pop("agent", None)
                 with open_home(place, settings, agent) as opened:
@@ -303,19 +301,10 @@ def _tell_away(stream: str) -> None:
     )
 
 
-def need_serving() -> None:
+def need_serving(what: str = "serving a home", parts: str = "fastapi uvicorn jinja2") -> None:
     """Raises MissingExtra where the parts that serve are not installed. Comes before anything heavy is imported."""
-    if any(find_spec(name) is None for name in ("fastapi", "uvicorn", "jinja2")):
-        raise MissingExtra("serve", "serving a home")
-
-
-def program_name() -> str:
-    """How we are started: by name where a shell would find this very program, else by its place."""
-    import shutil
-
-    here, found = os.path.abspath(sys.argv[0]), shutil.which("anima")
-    is_found = found is not None and os.path.realpath(found) == os.path.realpath(here)
-    return here if os.path.basename(here) == "anima" and not is_found else "anima"
+    if any(find_spec(name) is None for name in parts.split()):
+        raise MissingExtra("serve", what)
 
 
 # -- the home that is meant --------------------------------------------------------------------------------------------------
@@ -348,9 +337,8 @@ def home_path(given: str | None, *, may_be_missing: bool = False) -> str | Path:
         return used
     if may_be_missing:
         return default_path()
-    raise NoSuchHome(
-        "no home was found", hint="make one: anima init ~/aria --name Aria; or name one: anima use PATH, or --home PATH"
-    )
+    hint = "make one: anima init ~/aria --name Aria; or name one: anima use PATH, or --home PATH"
+    raise NoSuchHome("no home was found", hint=hint)
 
 
 def _place(given: str) -> str | Path:
@@ -369,9 +357,8 @@ def open_home(given: str | Path | None, settings: Sequence[str] = (), agent: str
         rows = (*home.layout.rows, *home.layout.others)
         if not any(row.path and home.exists(row.path) for row in rows if not row.path.endswith("/")):
             home.close()
-            raise NoSuchHome(
-                f"nothing in {place} is a home", hint=f"anima init {place} makes one there, and changes nothing else"
-            )
+            hint = f"anima init {place} makes one there, and changes nothing else"
+            raise NoSuchHome(f"nothing in {place} is a home", hint=hint)
     return home
 
 
@@ -384,20 +371,17 @@ def need_trust(home: Home, *, may_ask: bool = False) -> None:
         ask_trust(home)
         home.trust()
         return
-    raise Refused(
-        "this folder was not made here, and nobody said that it is theirs; no model is told what stands in it",
-        rule="trust-home",
-        hint=f"look at it with anima open, then say anima trust-home --home {home.name}",
-    )
+    said = "this folder was not made here, and nobody said that it is theirs; no model is told what stands in it"
+    hint = f"look at it with anima open, then say anima trust-home --home {home.name}"
+    raise Refused(said, rule="trust-home", hint=hint)
 
 
 def ask_trust(home: Home, *, can_ask: bool = True) -> None:
     """Has the owner say that a folder is theirs. Raises Refused."""
     if not can_ask or not sys.stdin.isatty():
+        said = "trusting a home needs your yes at a terminal; nothing was changed"
         hint = "look at it with anima open, then say anima trust-home --yes"
-        raise Refused(
-            "trusting a home needs your yes at a terminal; nothing was changed", rule="needs-a-yes", hint=hint
-        )
+        raise Refused(said, rule="needs-a-yes", hint=hint)
     say(f"{flat(home.name)} was not made here. What stands in it would speak to your agent as you do.")
     for key, why in home.config.ignored:
         say(f"  its anima.toml asks for {flat(key)}: {flat(why)}")

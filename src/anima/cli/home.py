@@ -22,7 +22,7 @@ import click
 from anima.cli import command as commands
 from anima.cli import show
 from anima.cli.command import Reply, command, home_path, open_home, parsed
-from anima.cli.show import bar, console, counted, flat, inert, picked, plain, say, whisper
+from anima.cli.show import bar, called, console, counted, flat, inert, picked, plain, say, table_of, whisper
 from anima.errors import BadArguments, NoSuchHome, Refused
 from anima.model import DocPath, Runtime, Scope, is_address
 
@@ -35,7 +35,7 @@ def status(home: str | None) -> Reply:
     try:
         place = home_path(home)
     except NoSuchHome:
-        return Reply({"home": None, "next": "anima init ~/aria --name Aria"}, commands.table_of("home")["begin"])
+        return Reply({"home": None, "next": "anima init ~/aria --name Aria"}, table_of("home")["begin"])
     with open_home(place) as opened:
         who, asked, noted = opened.identity.resolved(), len(opened.inbox.ids()), len(opened.inbox.noted())
         is_new, curated = opened.exists("BOOTSTRAP.md"), opened.layout.curated
@@ -45,16 +45,15 @@ def status(home: str | None) -> Reply:
     waits += [counted(noted, "noted line")] if noted else []
     told = f"{' and '.join(waits)} {'waits' if asked + noted == 1 else 'wait'} for you." if waits else "Nothing waits."
     if waits:
-        do, why = "anima review", "look, and keep it or drop it"
+        do, why = "review", "look, and keep it or drop it"
     elif is_new:
-        do, why = "anima chat", f"have a first conversation with {name}; or anima up, and connect an agent"
+        do, why = "chat", f"have a first conversation with {name}; or {called('up')}, and connect an agent"
     elif is_blank:
-        do, why = 'anima remember "…"', f"tell {name} one thing that stays true"
+        do, why = 'remember "…"', f"tell {name} one thing that stays true"
     else:
-        do, why = 'anima search "…"', f"find what {name} knows; anima help lists the rest"
-    value = {"home": opened.name, "name": who.name.value, "asked": asked, "noted": noted, "next": do}
-    do = flat(commands.program_name()) + do.removeprefix("anima")
-    return Reply(value, [f"{name}{sign} lives in {flat(opened.name)}", told, f"Next: {do}    {why}"])
+        do, why = 'search "…"', f"find what {name} knows; {called('help')} lists the rest"
+    value = {"home": opened.name, "name": who.name.value, "asked": asked, "noted": noted, "next": called(do)}
+    return Reply(value, [f"{name}{sign} lives in {flat(opened.name)}", told, f"Next: {called(do)}    {why}"])
 
 
 @command(opens=False)
@@ -87,7 +86,7 @@ def init(path: str | None, dialect: str | None, yes: bool, home: str | None, as_
         f"{flat(who.name.value)}{sign} has a home: {flat(place)}",
         f"  made: {', '.join(new)}" if new else "  everything was there already; nothing was changed",
         *(["  it is the home in use from now on (anima use)"] if first else []),
-        'Next: anima remember "…"' + ("" if first or in_database else f" --home {flat(place)}"),
+        "Next: " + called('remember "…"', "" if first or in_database else place),
     )
     value = {"home": root, "dialect": spoken, "name": who.name.value, "files": files, "made": new}
     return Reply(value, "\n".join(lines))
@@ -121,7 +120,7 @@ def open_(path: str | None, dialect: str | None, home: str | None) -> Reply:
         say(f"{flat(value['name'])}, in {flat(value['home'] if isinstance(place, str) else str(place))}")
         say(f"dialect {value['dialect']}: {flat(value['why'])}")
         if not value["trusted"]:
-            say("not trusted: its anima.toml can only make things stricter (see anima trust-home)")
+            say(f"not trusted: its anima.toml can only make things stricter (see {called('trust-home')})")
         drawn = show.table("file", *map(str, prompts), right=tuple(map(str, prompts)))
         shares: dict[str, dict[Scope, str]] = {}
         for scope, prompt in prompts.items():
@@ -201,7 +200,7 @@ def config(home: str | None, set_: Sequence[str]) -> Reply:
             drawn.add_row(key, "" if unset else flat(told), source, style="dim" if source == "default" else "")
         show.console().print(drawn)
         for key, why in settings.ignored:
-            say(f"! {flat(key)} is ignored: {flat(why)} (anima trust-home)")
+            say(f"! {flat(key)} is ignored: {flat(why)} ({called('trust-home')})")
 
     listed = [{"key": key, "value": value, "source": source} for key, value, source in rows]
     return Reply({"trusted": settings.trusted, "settings": listed, "ignored": settings.ignored}, shown)
@@ -295,11 +294,8 @@ def identity(home: Home, worn: bool, limit: int) -> Reply:
     when = " and ".join(times) or "never (neither persona.at nor persona.chance is set)"
     lines.append(f"soul      {flat(decision.file)}  (worn now, at {home.site.now():%H:%M})")
     lines.append(f"          {flat(rule.file)}{'' if present else ' (there is no such file)'}: {when}")
-    about = {
-        "avatar": picked(avatar, "kind source reason"),
-        "soul": soul | {"alternate": rule.file, "present": present},
-    }
-    return Reply(value | about, lines)
+    soul |= {"alternate": rule.file, "present": present}
+    return Reply(value | {"avatar": picked(avatar, "kind source reason"), "soul": soul}, lines)
 
 
 @command()
@@ -336,9 +332,8 @@ SHELLS = ("bash", "zsh", "fish")
 @command(opens=False)
 def tour(fast: bool, json: bool) -> Reply | None:
     if json:
-        return Reply(
-            [{"step": n, "text": text, "command": line, "shows": said} for n, text, line, said in _lived()], ""
-        )
+        steps = [{"step": n, "text": text, "command": line, "shows": said} for n, text, line, said in _lived()]
+        return Reply(steps, "")
     wait = not fast and sys.stdin.isatty() and sys.stdout.isatty()
     for number, text, line, said in _lived():
         if wait and number > 1:
@@ -354,7 +349,7 @@ def _lived() -> Iterator[tuple[int, str, str, str]]:
     """Each step with what its command printed, carried out when it is asked for."""
     with tempfile.TemporaryDirectory(prefix="anima-tour-") as folder:
         names = {"noted": "", "found": ""}
-        for number, step in enumerate(commands.table_of("home")["step"], 1):
+        for number, step in enumerate(table_of("home")["step"], 1):
             line, shown = step["command"], step["command"].format(**names)
             said = _printed(shown, folder)
             if line.startswith("call"):
@@ -399,10 +394,8 @@ def help_(topic: str, home: str | None) -> Reply:
     for title, rows in groups.items():
         with pages.section(title):
             pages.write_dl(rows)
-    return Reply(
-        {title: {name.strip(): text for name, text in rows} for title, rows in groups.items()},
-        pages.getvalue().strip("\n"),
-    )
+    value = {title: {name.strip(): text for name, text in rows} for title, rows in groups.items()}
+    return Reply(value, pages.getvalue().strip("\n"))
 
 
 @command(opens=False)

@@ -15,7 +15,7 @@ import click
 
 from anima.cli import show
 from anima.cli.command import Reply, command, given_text, is_owner
-from anima.cli.show import counted, decided_call, edited, flat, inert, need_person, one_key, say, whisper
+from anima.cli.show import called, counted, decided_call, edited, flat, inert, need_person, one_key, say, whisper
 from anima.errors import BadArguments, HomeError
 from anima.model import DocPath, Kind, Origin, Scope
 
@@ -131,7 +131,8 @@ def _asked_about(home: Home, receipt: Receipt, *, can_ask: bool) -> Reply:
     if click.confirm("Keep it?", default=True, err=True):
         return Reply(receipt, ())
     home.undo(receipt.change)
-    return Reply(receipt, "taken back; only history has it now, and anima forget WORDS --purge takes it out there too")
+    purge = f"{called('forget WORDS')} --purge"
+    return Reply(receipt, f"taken back; only history has it now, and {purge} takes it out there too")
 
 
 @contextmanager
@@ -160,7 +161,7 @@ def _submitted(home: Home, path: str, kind: Kind, text: str = "", base: str | No
 def _as_agent(answer: Any, status: str, path: str, reason: str | None) -> Reply:
     def shown() -> None:
         if status == "noted":
-            say(f"noted for {inert(path)}: it waits for the owner, and anima review keeps or drops it")
+            say(f"noted for {inert(path)}: it waits for the owner, and {called('review')} keeps or drops it")
         else:
             say(f"{status}: {inert(path)}" + (f" ({inert(reason)})" if reason else ""))
         if not (sys.stdin.isatty() or sys.stdout.isatty()):  # whoever sees half of it was told
@@ -194,7 +195,8 @@ def review(
         if drop:
             home.inbox.deny(name)
         else:
-            whisper(f"anima: {flat(name)} cannot be read, or was altered; anima review --drop {flat(name)} removes it")
+            gone = called(f"review --drop {flat(name)}")
+            whisper(f"anima: {flat(name)} cannot be read, or was altered; {gone} removes it")
     if drop and names and set(names) <= set(broken):
         return Reply({"dropped": broken}, f"dropped: {', '.join(broken)}")
     waiting, noted = _chosen(home, [name for name in names if name not in broken], session)
@@ -215,7 +217,7 @@ def review(
         show.proposal(proposal, number, len(waiting))
     show.noted(noted, 1)
     say(f"{counted(len(waiting), 'change')} and {counted(len(noted), 'noted line')}.")
-    say("Decide with: anima review, or anima review --keep NAME, --drop NAME")
+    say(f"Decide with: {called('review')}, or {called('review')} --keep NAME, --drop NAME")
     return None
 
 
@@ -317,7 +319,7 @@ def _decide_change(home: Home, proposal: Proposal, key: str) -> bool | None:
     if not typed and home.inbox.alone(proposal) in ("identity", "danger"):  # what no single key decides, as in a chat
         word = click.prompt("Type keep to keep it", default="", show_default=False, err=True)
         if str(word).strip() != "keep":
-            say("it still waits")
+            say("that was not the word keep; it still waits")
             return True
     try:
         show.receipts(home.inbox.approve(proposal.id, approver="terminal", content=content, text=text, typed=typed))

@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 from anima.cli import show
 from anima.cli.command import Reply, command, day_of, is_owner, listed_as, need_trust, unless_dry
-from anima.cli.show import bar, console, counted, flat, inert, plain, say, say_json, shortened, table, whisper
+from anima.cli.show import bar, called, console, counted, flat, inert, plain, say, say_json, shortened, table, whisper
 from anima.errors import BadArguments, HomeError, NoSuchSession, NotFound, meant
-from anima.model import DocPath, Origin
+from anima.model import DocPath, Origin, cited
 
 if TYPE_CHECKING:
     from anima import Home, Listed, Revision, Tool
 
+APPROVED = "approved"  # the rule of the gate that carries out the owner's yes, whoever wished for it
 _MARKS = re.compile(r"\A[-*+ ]*(\[\d\d:\d\d\] )?")  # what a line of a list or of a log begins with
 
 
@@ -31,8 +32,8 @@ def search(home: Home, query: str, at: str | None, explain: bool, json: bool, **
     except ValueError:
         raise BadArguments(f"--at {at}: write a day or a moment, such as 2026-05-08 or 2026-05-08T14:30") from None
     answer = home.search(query, at=moment, explain=explain or json, **asked)
-    more = ("citation", "is_hybrid", "from_fts", "from_vector")
-    hits = [plain(hit) | {name: getattr(hit, name) for name in more} for hit in answer] if json else []
+    more = "citation is_hybrid from_fts from_vector"
+    hits = [plain(hit) | show.picked(hit, more) for hit in answer] if json else []
     return Reply({"hits": hits, "notes": answer.notes}, lambda: _show_hits(answer, query, explain))
 
 
@@ -132,7 +133,8 @@ def history(home: Home, path: str | None, limit: int, json: bool) -> Reply:
             return say(f"{inert(path)}: nothing was written there yet." if path else "Nothing was written yet.")
         drawn = show.table(*(short := ("revision", "when (UTC)", "who", "change")), "what", whole=short)
         for each, what in zip(revisions, told, strict=True):
-            drawn.add_row(each.id[:8], f"{each.time:%Y-%m-%d %H:%M}", each.actor, each.batch or "", inert(what))
+            who = "owner" if each.rule == APPROVED else each.actor
+            drawn.add_row(each.id[:8], f"{each.time:%Y-%m-%d %H:%M}", who, each.batch or "", inert(what))
         show.console().print(drawn)
         more = "; --limit shows more" if len(revisions) == limit else ""
         return say(f"{counted(len(revisions), 'revision')}{more}")
@@ -144,21 +146,23 @@ def _happened(home: Home, revision: Revision) -> str:
     """What a revision did, in words: the line that it changed, rather than why; `--json` has the reason."""
     if revision.paths and all("unreviewed/" in path for path in revision.paths):
         return "noted for your review" if revision.actor == "agent" else "what was noted was reviewed"
-    verb, about = revision.subject.partition(" ")[0], revision.subject.partition(": ")[0]
+    about, colon, words = revision.subject.partition(": ")
+    about += f", as the {revision.actor} proposed" if revision.rule == APPROVED else ""
+    verb, subject = about.partition(" ")[0], f"{about}{colon}{words}"
     if verb != "undo" and not (revision.reason and verb in ("write", "note", "approve", "keep")):
-        return revision.subject
+        return subject
     try:
         lines = home.past.diff(revision.id).split("\n")
     except HomeError:  # an earlier revision cannot be read
-        return revision.subject
+        return subject
     changed: dict[str, list[str]] = {"+": [], "-": []}
     for line in lines:
         text = _MARKS.sub("", line[1:].strip())
         if line[:1] in changed and line[:3] not in ("+++", "---") and text and text[0] != "#":
-            changed[line[0]].append(shortened(text, 60))
+            changed[line[0]].append(shortened(home.sessions.redact(text)[0], 60))
     came, went = changed["+"][:1], changed["-"][:1]
     if verb != "undo":
-        return f"{about}: {came[0]}" if came else revision.subject
+        return f"{about}: {came[0]}" if came else subject
     told = [*(f"brought back “{line}”" for line in came), *(f"took out “{line}”" for line in went)]
     return f"{about}: {' and '.join(told)}" if told else about
 
@@ -191,12 +195,10 @@ def restore(home: Home, path: str, at: str) -> Reply:
 
 @command()
 def why(home: Home, place: str) -> Reply:
-    path, _, line = place.replace("#L", ":").rpartition(":")
-    is_line = bool(path) and line.isascii() and line.isdigit()
-    document = DocPath.parse(path if is_line else place)
-    if not is_line:
+    if (named := cited(place)) is None:
+        DocPath.parse(place)
         raise BadArguments("say which line: anima why MEMORY.md:14")
-    found = home.past.why(document, int(line))
+    found = home.past.why(*named)
     change, revision = found.source.change, (found.revision or "none")[:8]
     told = inert(found.sentence) + (f" (change {change}, revision {revision})" if change else "")
     return Reply(found, f"{found.path}:{found.line}  {inert(found.text)}\n{told}")
@@ -319,8 +321,7 @@ def _one(home: Home, id: str, limit: int, *, follow: bool, clear: bool, json: bo
         return Reply({"cleared": row.id}, f"cleared: {row.id[:8]}; what it had read from outside no longer counts")
     if json:
         page = home.sessions.read(row.id, limit=limit, newest=True)
-        value = {"header": page.header, "entries": page.entries, "total": page.total, "damaged": page.damaged}
-        return Reply(value, "")
+        return Reply(show.picked(page, "header entries total damaged"), "")
     told = [row.id, row.scope, row.source_plugin, f"sender {row.sender_id}" if row.sender_id else "", row.persona or ""]
     console().print(flat("  ".join(part for part in told if part)), style="dim", soft_wrap=True)
     if row.entries > limit:
@@ -401,7 +402,7 @@ def call(
             given = ", ".join(a.name if a.required else f"{a.name}?" for a in each.arguments)
             drawn.add_row(each.name, given or "–", each.about.partition(". ")[0].rstrip(".") + ".")
         console().print(drawn)
-        say("anima call --json shows each whole, with its schema")
+        say(f"{called('call')} --json shows each whole, with its schema")
 
     return Reply([{"name": each.name, "about": each.about, "schema": each.schema()} for each in tools], shown)
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json as json_text
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from importlib.util import find_spec
@@ -22,9 +22,9 @@ import click
 
 from anima.cli import command as commands
 from anima.cli import show
-from anima.cli.command import Reply, command, is_owner, need_serving, need_trust, program_name
+from anima.cli.command import Reply, command, is_owner, need_serving, need_trust
 from anima.cli.show import console, counted, flat, inert, need_person, plain, say, say_json, table, whisper
-from anima.errors import BadArguments, Damaged, HomeError, MissingExtra, NotFound, Refused
+from anima.errors import BadArguments, Damaged, HomeError, NotFound, Refused
 from anima.model import Access, Scope
 
 if TYPE_CHECKING:
@@ -55,9 +55,8 @@ def up(
     place = commands.home_path(path or home, may_be_missing=True)
     if service:
         if isinstance(place, str):
-            raise BadArguments(
-                "a service of a home in a database is yours to write", hint="it runs anima up with DATABASE_URL"
-            )
+            hint = "it runs anima up with DATABASE_URL"
+            raise BadArguments("a service of a home in a database is yours to write", hint=hint)
         text = _service(service, place.absolute(), port)
         return Reply({"service": text}, text.rstrip("\n"))
     from anima.home import Home, folders
@@ -83,9 +82,7 @@ def _service(kind: str, place: Path, port: int | None) -> str:
     line = [sys.executable, "-m", "anima.cli", "up", str(place), *(["--port", str(port)] if port is not None else [])]
     if kind == "systemd":  # which knows `%`, `$`, quotes and backslashes in the words of a command line
         signs = str.maketrans({"\\": "\\\\", '"': '\\"', "%": "%%", "$": "$$"})
-        return str(commands.table_of("serve")["unit"]).format(
-            line=" ".join(f'"{word.translate(signs)}"' for word in line)
-        )
+        return str(show.table_of("serve")["unit"]).format(line=" ".join(f'"{word.translate(signs)}"' for word in line))
     if kind != "launchd":
         raise BadArguments(f"--service is systemd or launchd, not {kind!r}", hint="anima up PATH --service")
     import plistlib
@@ -104,20 +101,21 @@ def serve_home(home: Home, *, port: int | None, json: bool, as_owner: bool) -> N
 
     def ready(url: str, first: str = "Serving on this machine until Ctrl-C.") -> None:
         # What an agent's configuration needs to live here: the same for every host that knows `mcpServers`.
-        host = {"command": program_name(), "args": ["mcp", "--home", home.name, "--scope", "main"]}
+        host = {"command": show.program_name(), "args": ["mcp", "--home", home.name, "--scope", "main"]}
         line = {"mcpServers": {"anima": host}}
         link = keyring.link(url) if is_owner(as_owner) else None
         if json:
             say_json({"home": home.name, "url": url, "link": link, "mcp": line})
         else:
-            used, program = folders.in_use(), flat(program_name())
+            used = folders.in_use()
             is_used = used is not None and os.path.realpath(used) == os.path.realpath(home.name)
-            where = "" if is_used else f" --home {flat(home.name)}"
-            more = f"The link works once, for ten minutes; then: {program} token link{where}" if link else ""
+            ours = partial(show.called, home="" if is_used else home.name)
+            anew = ours("token link")
+            more = f"The link works once, for ten minutes; then: {anew}" if link else ""
             say(f"{first} {more}".rstrip())
-            say(f"Open:  {link or f'{url}, with a link from {program} token link{where} at a terminal'}")
+            say(f"Open:  {link or f'{url}, with a link from {anew} at a terminal'}")
             say(f"Agent: {flat(json_text.dumps(line, ensure_ascii=False))}")
-            say(f"Talk:  {_talking(home, program, where)}")
+            say(f"Talk:  {_talking(home, ours)}")
         sys.stdout.flush()
 
     keyring = Keyring(home.credentials, clock=home.clock)
@@ -170,7 +168,7 @@ def serve(home: str | None, url: str, homes: int, megabytes: int, log_json: bool
     serve_fleet(fleet, os.environ, how, mcp=_guest(url, stateless=True), ready=ready)
 
 
-def _talking(home: Home, program: str = "anima", where: str = "") -> str:
+def _talking(home: Home, ours: Callable[[str], str] = show.called) -> str:
     """How to talk with the agent, and what answers."""
     from anima.agent import PRACTICE
     from anima.agent.models import Models
@@ -178,11 +176,9 @@ def _talking(home: Home, program: str = "anima", where: str = "") -> str:
     try:
         name = Models.of(home).choice().name
     except HomeError as error:
-        return f"{program} chat{where}, or Chat on the page; but {error}"
-    through = (
-        f"practice answers; {program} model NAME{where} sets a model" if name == PRACTICE else f"{flat(name)} answers"
-    )
-    return f"{program} chat{where}, or Chat on the page; {through}"
+        return f"{ours('chat')}, or Chat on the page; but {error}"
+    through = f"practice answers; {ours('model NAME')} sets a model" if name == PRACTICE else f"{flat(name)} answers"
+    return f"{ours('chat')}, or Chat on the page; {through}"
 
 
 def _guest(url: str = "", *, stateless: bool = False) -> Any:
@@ -239,10 +235,8 @@ def tenant(
         if not quotas:
             raise BadArguments("a quota of what?", hint=f"say {', '.join(f'--{kind} N' for kind in _KINDS)}")
         known.set_quota(name, quotas)
-        told = f"{flat(name)} may have " + ", ".join(
-            f"{most:,} {k}" if most else f"any {k}" for k, most in quotas.items()
-        )
-        return Reply({"tenant": name, "quota": quotas}, told)
+        room = ", ".join(f"{most:,} {kind}" if most else f"any {kind}" for kind, most in quotas.items())
+        return Reply({"tenant": name, "quota": quotas}, f"{flat(name)} may have {room}")
     if action == "create":
         told = f"{flat(name)} is a tenant" + ("" if known.create(name) else " already")
     elif action == "erase":
@@ -350,8 +344,6 @@ def connect(
 
 def _taken_over(home: Home, file: str, *, dry_run: bool, yes: bool, json: bool) -> Reply:
     """Settings of another system's, shown as a change of anima.toml and made; then what has no counterpart."""
-    from pathlib import Path
-
     from anima.connect.connections import make, settings_edit
 
     need_trust(home, may_ask=not json and not dry_run)
@@ -392,7 +384,8 @@ def _told(home: Home, connecting: Connection, steps: tuple[Step, ...], *, remove
         return value, f"{host.title} is as it was before" if steps else nothing
     lines = [f"{host.title}: {stands.said}."]
     if stands.reports and (steps or stands.heard is None or stands.is_silent):
-        lines += [then, f"Then say anima connect {host.name}: it tells whether that session reached this home."]
+        again = show.called(f"connect {host.name}")
+        lines += [then, f"Then say {again}: it tells whether that session reached this home."]
     elif steps:
         lines.append(then)
     return value, lines
@@ -430,16 +423,15 @@ def token(home: Home, action: str, **asked: Any) -> Reply:
             kind = {"owner": "owner", "page": "browser"}.get(each.kind) or f"agent {each.scope}"
             until = f"until {each.expires:%Y-%m-%d}" if each.expires else "until revoked"
             lines.append(f"{each.id}  {kind:<16} {until:<16} {flat(each.name)}")
-        return Reply(found, lines or "no tokens; anima token make makes one")
+        return Reply(found, lines or f"no tokens; {show.called('token make')} makes one")
     if action == "link":
         from anima.web import homes, serve
 
         at = keyring.served_at()
         url = f"http://{homes.HOST}:{asked['port'] or serve.PORT}" if asked["port"] or not at else at
         link = keyring.link(url)
-        whisper(
-            f"it works once, for ten minutes, while the home is served{'' if at else '; nobody serves it just now'}"
-        )
+        now = "" if at else "; nobody serves it just now"
+        whisper(f"it works once, for ten minutes, while the home is served{now}")
         return Reply({"link": link}, link)
     if action == "path":
         keyring.owner_token()
@@ -476,8 +468,7 @@ def mcp(
             "--approve-here is for --scope main on standard input and output; elsewhere whoever asks could answer",
             hint="the owner decides with anima review, or on the page",
         )
-    if any(find_spec(name) is None for name in ("mcp", "mcp_types", "starlette", "uvicorn")):
-        raise MissingExtra("serve", "the MCP server")
+    need_serving("the MCP server", "mcp mcp_types starlette uvicorn")
     from anima.mcp import Visitor, serve_stdio
 
     join = None

@@ -1,7 +1,7 @@
 """Saying things on a terminal or as JSON: inert text, tables, diffs, progress, questions.
 
-Promise: text from a home is printed inert; colour only on a terminal; `rich` is imported only to draw. Not here: which
-command says what.
+Promise: text from a home is printed inert; colour only on a terminal; `rich` is imported only to draw; a command that is
+suggested reaches the home that was named (`called`). Not here: which command says what.
 """
 
 from __future__ import annotations
@@ -10,13 +10,18 @@ import json
 import os
 import re
 import sys
+import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import fields, is_dataclass
 from datetime import date, datetime
 from enum import Enum
-from functools import partial
+from functools import cache, partial
+from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
+
+import click
 
 from anima.errors import BadArguments, HomeError, Refused
 from anima.model import DocPath, Kind
@@ -74,12 +79,47 @@ def whisper(text: str) -> None:
 
 
 def complain(error: HomeError, *, as_json: bool) -> None:
+    hint = suggested(error.hint) if error.hint else None
     if as_json:
-        say_json({"error": {"kind": type(error).__name__, "message": str(error), "hint": error.hint}})
+        say_json({"error": {"kind": type(error).__name__, "message": str(error), "hint": hint}})
         return
     whisper(f"anima: {flat(str(error))}")
-    if error.hint:
-        whisper(f"       {flat(error.hint)}")
+    if hint:
+        whisper(f"       {flat(hint)}")
+
+
+@cache
+def table_of(module: str) -> dict[str, Any]:
+    """A module's commands, and its texts; read without `text`, whose import would take longer than all of this."""
+    return tomllib.loads((Path(__file__).parent / "tables" / f"{module}.toml").read_text(encoding="utf-8"))
+
+
+def program_name() -> str:
+    """How we are started: by name where a shell would find this very program, else by its place."""
+    import shutil
+
+    here, found = os.path.abspath(sys.argv[0]), shutil.which("anima")
+    is_found = found is not None and os.path.realpath(found) == os.path.realpath(here)
+    return here if os.path.basename(here) == "anima" and not is_found else "anima"
+
+
+def called(line: str, home: str | None = None) -> str:
+    """A command as somebody types it who means this home, or else the one that this command line itself names. An address is
+    not repeated: it may hold a password."""
+    context = click.get_current_context(silent=True)
+    home = (context.params.get("home") if context else None) if home is None else home
+    where = quote(home) if home and "://" not in home else "ADDRESS"
+    return flat(f"{program_name()} {line}" + (f" --home {where}" if home and line.split()[0] not in _ITS_OWN else ""))
+
+
+_ITS_OWN = ("init", "use", "serve", "tenant", "migrate", "tour", "help", "completion")  # no home, or one they name
+_VERBS = " ".join(" ".join(group.values()) for group in table_of("shared")["groups"].values()).replace(" ", "|")
+_COMMAND = re.compile(rf'(?<![\w/])anima ((?:{_VERBS})\b(?! --home)(?: "…"| [A-Z]{{2,}}\b)*)')
+
+
+def suggested(sentence: str) -> str:
+    """A sentence of ours with each command in it as somebody types it."""
+    return _COMMAND.sub(lambda found: called(found[1]), sentence)
 
 
 def need_person(refusal: str, *, hint: str) -> None:
@@ -108,8 +148,6 @@ def one_key(question: str) -> str:
 
 def edited(text: str) -> str | None:
     """The text after the owner's editor ran over it; None where nothing was changed."""
-    import click
-
     editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
     try:
         found = click.edit(text.encode(), editor=editor, extension=".md")
@@ -223,7 +261,7 @@ def listed(lines: Sequence[str], most: int, *, before: str = "", tell: Callable[
 def notes(given: Iterable[str], before: str = "anima") -> None:
     """Remarks that came with a result, on standard error."""
     for note in given:
-        whisper(f"{before}: {inert(note)}")
+        whisper(f"{before}: {suggested(inert(note))}")
 
 
 SIGNS = {"fine": ("·", "dim"), "advice": ("!", "yellow"), "damage": ("✗", "bold red")}
@@ -241,7 +279,7 @@ def sign(mark: str, style: str, message: str, do: str | None = None) -> None:
     out.print(mark, style=style, end=" ")
     out.print(flat(message), soft_wrap=True)
     if do:
-        out.print(f"  → {flat(do)}", style="dim", soft_wrap=True)
+        out.print(f"  → {suggested(flat(do))}", style="dim", soft_wrap=True)
 
 
 _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
@@ -301,28 +339,29 @@ def noted(given: Sequence[ForReview], first: int) -> None:
 
 def receipts(given: Sequence[Receipt]) -> None:
     for receipt in given:
+        why = inert(receipt.reason or "")
         if receipt.status == "written" and receipt.rule == "forget":
-            say(inert(receipt.reason or "") + (f", change {receipt.change}" if receipt.change else ""))
+            say(why + (f", change {receipt.change}" if receipt.change else ""))
         elif receipt.status in ("written", "unchanged"):
             tail = f", change {receipt.change}" if receipt.change else ", which it said already"
             under = f" under {inert(receipt.section)}" if receipt.section else ""
             say(f"written: {inert(receipt.path.text)}{under}{tail}")
         elif receipt.status == "pending":
-            say(f"waits for you: {receipt.proposal} ({inert(receipt.reason or '')}); anima review shows it")
+            say(f"waits for you: {receipt.proposal} ({why}); {called('review')} shows it")
         elif receipt.status == "noted":
-            say(f"noted for {inert(receipt.path.text)} ({inert(receipt.reason or '')}); anima review keeps or drops it")
+            say(f"noted for {inert(receipt.path.text)} ({why}); {called('review')} keeps or drops it")
+        elif receipt.status == "known":
+            say(f"known: {why}")
         else:
-            whisper(f"not written: {inert(receipt.reason or '')} (rule {receipt.rule})")
+            whisper(f"not written: {why} (rule {receipt.rule})")
         for finding in receipt.findings:
             whisper(f"  line {finding.line}: {inert(finding.message)}")
         if receipt.way_back:
-            whisper(f"  {receipt.way_back}")
+            whisper(f"  {suggested(receipt.way_back)}")
 
 
 def decided_call(home: Home, waiting: Proposal, key: str) -> bool:
     """What one key says to a call: k is a yes, d a no with a reason; False for any other."""
-    import click
-
     if key == "k":
         home.inbox.approve(waiting.id, approver="terminal", content=waiting.content)
     elif key == "d":

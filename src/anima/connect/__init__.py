@@ -17,7 +17,7 @@ import re
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -180,9 +180,7 @@ class Spool:
         said |= {"at": round(time.time(), 3), "above": ancestors()}
         path, is_kept = self._file(report.id, "jsonl"), False
         while not is_kept:
-            fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
-            try:
-                fcntl.flock(fd, fcntl.LOCK_EX)
+            with locked(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT) as fd:
                 with suppress(OSError):  # it was taken meanwhile
                     is_kept = os.path.samefile(path, fd)
                 if is_kept:
@@ -190,27 +188,19 @@ class Spool:
                     told = {key: value for key, value in said.items() if not full or key != "text"}
                     line = json.dumps(told, ensure_ascii=False, separators=(",", ":"))
                     os.write(fd, line.encode("utf-8", "replace") + b"\n")
-            finally:
-                os.close(fd)
 
-    @contextmanager
-    def alone(self, id: str) -> Iterator[None]:
+    def alone(self, id: str) -> AbstractContextManager[int]:
         """A conversation, for one process and thread at a time."""
         os.makedirs(self.folder, mode=0o700, exist_ok=True)
-        lock = os.open(self._file(id, "lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            yield
-        finally:
-            os.close(lock)
+        return locked(self._file(id, "lock"))
 
     def take(self, id: str) -> list[dict[str, Any]]:
         """The reports of a conversation that wait; they stay until they are `done`, for whoever comes after a crash."""
         held = self._file(id, "taken")
         if not os.path.exists(held):
-            with suppress(FileNotFoundError), open(self._file(id, "jsonl"), "rb") as file:
-                fcntl.flock(file, fcntl.LOCK_EX)  # whoever writes into it is done
-                os.rename(file.name, held)
+            path = self._file(id, "jsonl")
+            with suppress(FileNotFoundError), locked(path, os.O_RDONLY):  # whoever writes into it is done
+                os.rename(path, held)
         return _lines(held)
 
     def waiting(self, id: str) -> list[dict[str, Any]]:
@@ -315,6 +305,17 @@ def read_json(path: str) -> dict[str, Any] | None:
 
 def write_json(path: str, value: Mapping[str, Any]) -> None:
     write_private(path, json.dumps(value, ensure_ascii=False).encode())
+
+
+@contextmanager
+def locked(path: str | Path, flags: int = os.O_RDWR | os.O_CREAT, how: int = fcntl.LOCK_EX) -> Iterator[int]:
+    """A file of the user's own, locked for one process and thread at a time until it is closed. Raises OSError."""
+    fd = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        fcntl.flock(fd, how)
+        yield fd
+    finally:
+        os.close(fd)
 
 
 def write_private(path: str, data: bytes, *, mode: int = 0o600) -> None:

@@ -23,7 +23,7 @@ from anima.layout import Policy, layer_at, layer_of, starter_lines
 from anima.ledger.views import OWNERS
 from anima.memory import Proposal, content_of
 from anima.memory.write import Writer, becoming
-from anima.model import Actor, Change, DocPath, Document, Origin, Receipt, Source
+from anima.model import Actor, Change, DocPath, Document, Origin, Receipt, Source, cited
 from anima.site import Site
 from anima.text.diff import diff_of
 from anima.text.markdown import heading_of, lines_of
@@ -380,16 +380,16 @@ def _pattern(raw: str | None) -> re.Pattern[str] | None:
 
 
 def _line(site: Site, raw: str) -> tuple[DocPath, str]:
-    path, colon, number = raw.rpartition(":")
-    if not colon or not (number.isascii() and number.isdigit()):
+    path, number = cited(raw) or ("", 0)
+    if not path:
         raise BadArguments(f"{raw!r} is no line; write PATH:NUMBER, such as MEMORY.md:14")
     document = site.store.documents.read(DocPath.parse(path))
     lines = lines_of(document.text)
-    if not 1 <= int(number) <= len(lines):
+    if not 1 <= number <= len(lines):
         raise BadArguments(f"{path} has {len(lines)} lines, and no line {number}")
-    if not said_in(lines[int(number) - 1]):
+    if not said_in(lines[number - 1]):
         raise BadArguments(f"{raw} says nothing; there is nothing to forget")
-    return document.path, lines[int(number) - 1]
+    return document.path, lines[number - 1]
 
 
 def _moment(site: Site, raw: date | datetime | str | None, edge: time) -> datetime | None:

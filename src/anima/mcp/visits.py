@@ -110,8 +110,8 @@ class Visit:
                 if key is not None:
                     raise BadArguments("this idempotency key was used for another call; take a new one for each write")
             answer = self.session.call(wish.name, wish.arguments)
-            # What waits is one proposal however often it is wished for, and what was refused may be allowed by then.
-            if key is not None or answer.get("status") not in ("pending", "refused"):
+            # What waits is one proposal however often it is wished for; what was refused or known may not be so by then.
+            if key is not None or answer.get("status") not in ("pending", "refused", "known"):
                 self._keep(slot, wish.call, answer)
             return answer
 

@@ -449,6 +449,11 @@ def _entry(place: DocPath, lines: list[str]) -> Noted | None:
         return None
 
 
+def legible(path: DocPath, text: str | None) -> str | None:
+    """A document for eyes: where entries wait, without what stands beside each of them for us."""
+    return re.sub(r"(?m)^<!-- \{.*\} -->\n\n?", "", text) if text and f"{UNREVIEWED}/" in path.key else text
+
+
 def without(text: str, place: DocPath, entries: Iterable[Noted]) -> str | None:
     """A document without some entries; None when nothing but its title is left."""
     gone, lines = {entry.whole_name for entry in entries}, lines_of(text)

@@ -61,8 +61,7 @@ class Inbox:
 
     def broken(self) -> list[str]:
         """The names of waiting changes that cannot be read, or were altered."""
-        names = self._kept.broken() if self._store.begun else []
-        return [name.removesuffix(".json") for name in names]
+        return [name.removesuffix(".json") for name in self._kept.broken()] if self._store.begun else []
 
     def ids(self) -> frozenset[str]:
         """The names of what lies here. No file is opened for it."""

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time
 from itertools import chain
 
 from anima.errors import BadArguments, NoSuchRevision, StaleWrite
 from anima.ledger import Edit, Intent, Record
 from anima.ledger.views import OWNERS, Fault, Verification, verify
-from anima.memory import content_of
+from anima.memory import content_of, legible
 from anima.memory.write import Writer, becoming
 from anima.model import Actor, Change, DocPath, Document, Kind, Origin, Receipt, Source, digest_of
 from anima.site import Site
@@ -25,6 +25,7 @@ from anima.text.diff import diff_of, merge
 from anima.text.markdown import lines_of
 
 _TOLD = ("id", "what", "actor", "origin", "session", "rule", "approver", "of")  # of an intent
+Texts = dict[str, tuple[DocPath, str | None, str | None]]  # by the key of a path: text now, text wanted
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,9 +170,7 @@ class Past:
     def history_problems(self) -> list[str]:
         """What is wrong with history; nothing when it is switched off."""
         history = self._history()
-        if history is None:
-            return [self.problem] if self.problem else []
-        return history.check()
+        return history.check() if history is not None else [self.problem] if self.problem else []
 
     # -- taking back ----------------------------------------------------------------------------------------------------
 
@@ -196,13 +195,14 @@ class Past:
         return found
 
     def show_undo(self, *, change: str | None = None, session: str | None = None) -> TakingBack:
-        """What would be taken back, for eyes. Nothing is written."""
+        """What would be taken back, for eyes: noted lines without what we wrote beside them. Nothing is written."""
         chosen, wanted = self.plan_undo(change=change, session=session)
-        diff = diff_of(wanted, [self.writer.site.text_of(each.path) for each in wanted])
+        bases = [legible(each.path, self.writer.site.text_of(each.path)) for each in wanted]
+        diff = diff_of([replace(each, text=legible(each.path, each.text) or "") for each in wanted], bases)
         return TakingBack(ids=tuple(i.id for i in chosen), files=len(wanted), diff=diff, content=content_of(wanted))
 
     def plan_undo(self, *, change: str | None = None, session: str | None = None) -> tuple[list[Intent], list[Change]]:
-        """What would be taken back, and the changes that do it. Nothing is written."""
+        """What would be taken back, and the changes that do it: none for what was taken back before. Nothing is written."""
         self.store.commit()
         done, undone = self._done_and_undone()
         if session is not None:
@@ -216,13 +216,13 @@ class Past:
             which = f" of session {session}" if session is not None else f" {change}" if change is not None else ""
             raise NoSuchRevision(f"there is no change{which} to take back", hint="anima history lists them")
         chosen.reverse()  # the newest first
-        texts: dict[str, tuple[DocPath, str | None, str | None]] = {}  # key: path, text now, text wanted
-        for intent in chosen:
+        texts: Texts = {}
+        for intent in () if change is not None and change in undone else chosen:
             for edit in reversed(intent.edits):
                 self._reverse(edit, intent, texts)
         return chosen, [becoming(*found) for found in texts.values() if found[1] != found[2]]
 
-    def _reverse(self, edit: Edit, intent: Intent, texts: dict[str, tuple[DocPath, str | None, str | None]]) -> None:
+    def _reverse(self, edit: Edit, intent: Intent, texts: Texts) -> None:
         path = DocPath.parse(edit.path)
         if edit.kind is Kind.MOVE:
             there = DocPath.parse(edit.to or edit.path)
@@ -250,14 +250,9 @@ class Past:
                 raise StaleWrite(path.text, theirs=held, ours=old)
         texts[path.key] = (path, now, wanted)
 
-    def _held(
-        self, path: DocPath, texts: dict[str, tuple[DocPath, str | None, str | None]]
-    ) -> tuple[str | None, str | None]:
+    def _held(self, path: DocPath, texts: Texts) -> tuple[str | None, str | None]:
         """(text on disk, text as wanted so far)."""
-        if path.key in texts:
-            return texts[path.key][1], texts[path.key][2]
-        text = self.writer.site.text_of(path)
-        return text, text
+        return texts[path.key][1:] if path.key in texts else (self.writer.site.text_of(path),) * 2
 
     def _without(self, text: str, edit: Edit) -> str:
         """A text without what one change added: those very bytes, or where they moved, the last run of its lines."""
@@ -295,7 +290,7 @@ class Past:
             if text is not None and self.store.key.of(text) == digest:
                 return text
         said = f"history does not hold {path} as it was around change {intent.id}"
-        raise NoSuchRevision(said, hint="it was made while history was off")
+        raise NoSuchRevision(said, hint="it was purged, or made while history was off; anima history has the others")
 
     def restore(self, path: str | DocPath, *, at: str, base: str | None = None) -> Receipt:
         """Writes a document as it stood in a revision, or at the end of a day or moment. `base` is the digest of what it
@@ -328,14 +323,15 @@ class Past:
         return self.store.ledger.batches() if self.store.begun else iter(())
 
     def _done_and_undone(self) -> tuple[list[Intent], set[str | None]]:
-        """The changes that were carried out, and which of them an undo of theirs, or of their session, took back."""
-        done, taken, by_session = [intent for intent, _ in self._done()], set[str | None](), dict[str, list[str]]()
-        for intent in done:
-            if intent.what == "undo":
-                taken |= {intent.of, *by_session.pop(intent.of or "", ())}
-            elif intent.session:
-                by_session.setdefault(intent.session, []).append(intent.id)
-        return done, taken
+        """The changes that were carried out, and which of them an undo of theirs, or of their session, took back that was not
+        taken back itself."""
+        done, undone = [intent for intent, _ in self._done()], set[str | None]()
+        for intent in reversed(done):
+            if intent.what == "undo" and intent.id not in undone:
+                undone.add(intent.of)  # a change, or a session with all that it wrote before
+            elif intent.session and intent.session in undone:
+                undone.add(intent.id)
+        return done, undone
 
     def _spelt(self, path: DocPath) -> str:
         return self.store.documents.actual(path) or path.text

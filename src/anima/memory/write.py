@@ -140,8 +140,7 @@ class Writer:
         answers: list[str | None] = []
 
         def once(likely: Sequence[str], otherwise: str) -> str | None:
-            # Nobody is asked twice, nor under the home's lock.
-            answers.extend([] if answers or choose is None else [choose(likely, otherwise)])
+            answers.extend([] if answers or choose is None else [choose(likely, otherwise)])  # nobody is asked twice
             if answers and not isinstance(answers[0], str | None):
                 raise BadArguments("choose names a heading, or None; nothing was written")
             return answers[0] if answers else None
@@ -149,19 +148,14 @@ class Writer:
         if choose is not None and not callable(choose):
             raise BadArguments("choose is a function of (likely, otherwise) that names a heading, or None")
 
-        try:
-            return self._remember(fact, section, reason, once)
-        except StaleWrite:  # somebody else wrote meanwhile; with the home's lock nobody does
-            choose = None
-            with self.store.lock():
-                return self._remember(fact, section, reason, once)
+        return self.repeated(lambda: self._remember(fact, section, reason, once))
 
     def _remember(self, fact: str, section: str | None, reason: str, choose: Choose) -> Receipt:
         path = DocPath.parse(self.layout.curated)
         text = self.site.text_of(path)
         if twin := twin_of(text or "", fact):
             told = f"{path} line {twin.line} says so already: {twin.text}"
-            return Receipt(status="refused", path=path, rule="duplicate", reason=told)
+            return Receipt(status="known", path=path, rule="duplicate", reason=told)
         page = remembered(text or "", fact, section=section, choose=choose)
         change = owners(path, Kind.WRITE, page.text, base=digest_of(text), reason=reason)
         return self.submit([replace(change, under=page.section)])[0]
@@ -174,9 +168,20 @@ class Writer:
         return self.submit([replace(change, opening=log_heading(now))], what="note")[0]
 
     def edit(self, path: DocPath, old: str, new: str, *, every: bool, reason: str) -> Receipt:
-        document = self.store.documents.read(path)
-        text = replaced(document.text, old, new, every=every, path=document.path.text)
-        return self.submit([owners(document.path, Kind.WRITE, text, base=document.digest, reason=reason)])[0]
+        def once() -> Receipt:
+            document = self.store.documents.read(path)
+            text = replaced(document.text, old, new, every=every, path=document.path.text)
+            return self.submit([owners(document.path, Kind.WRITE, text, base=document.digest, reason=reason)])[0]
+
+        return self.repeated(once)
+
+    def repeated(self, once: Callable[[], Receipt]) -> Receipt:
+        """What an addition or an edit comes to, made again where somebody else wrote meanwhile. No lock is held over the tries:
+        a session at work may wait for its caller, who may wait for the home, and an owner may be asked."""
+        for _ in range(32):
+            with suppress(StaleWrite):
+                return once()
+        return once()
 
     def seed(self, *, name: str, emoji: str | None, bootstrap: bool) -> tuple[str, ...]:
         wanted = []

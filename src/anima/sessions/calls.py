@@ -9,17 +9,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
-from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Protocol
 
-from anima.errors import BadArguments, BadPath, BadText, HomeError, NoSuchDocument, StaleWrite, meant, printable
+from anima.errors import BadArguments, BadPath, BadText, HomeError, NoSuchDocument, meant, printable
 from anima.gate import is_danger, is_secret
 from anima.layout import Listener, Policy, Sight, folder_of, layer_at, skill_line
 from anima.memory import layer_folder
-from anima.model import Answer, Change, DocPath, Document, Kind, Origin, Receipt, Scope, digest_of, fold
+from anima.model import Answer, Change, DocPath, Document, Kind, Origin, Receipt, Scope, cited, digest_of, fold
 from anima.sessions.hand import Hand, found_in, quoted, told
 from anima.text.markdown import View, front_matter, lines_of
 from anima.text.pages import as_bullet, filled, log_heading, log_line, remembered, replaced, replaced_in, twin_of
@@ -159,7 +158,8 @@ class Calling:
         self._site.store.append("recall", fields, sync=False)
 
     def _memory_get(self, *, path: str, start: int, lines: int, offset: int) -> dict[str, Any]:
-        return self._part(*self._seen(path), start, lines, offset)
+        path, first = cited(path) or (path, 1)  # as a hit of memory_search names its place
+        return self._part(*self._seen(path), max(start, first), lines, offset)
 
     def _part(self, place: DocPath, text: str, start: int, lines: int, offset: int) -> dict[str, Any]:
         """Some lines of a document, which count as read."""
@@ -392,15 +392,7 @@ class Calling:
             return self._hand.submit(replace(change, reason=reason), what=what, submitted=submitted, wish=wish)
 
         with self._hand.at_work():
-            return _answer(self._repeated(once) if append or old_string is not None else once())
-
-    def _repeated(self, once: Callable[[], Receipt]) -> Receipt:
-        """What an addition or an edit comes to, made again where somebody else wrote meanwhile. No lock is held over the tries:
-        a session at work may wait for its caller, who may wait for the home."""
-        for _ in range(32):
-            with suppress(StaleWrite):
-                return once()
-        return once()
+            return _answer(self._hand.rooms.writer().repeated(once) if append or old_string is not None else once())
 
     def change(self, kind: Kind, path: str, to: str | None) -> dict[str, Any]:
         """Takes a document away, or elsewhere; for who sees all of it, and of where it goes, alone."""
@@ -430,7 +422,7 @@ class Calling:
                 change = self._noted(told(words)) if target == "daily_log" else self._remembered(told(words), None)
                 return change if isinstance(change, Receipt) else self._hand.submit(quoted(change))
 
-            return self._repeated(once)
+            return self._hand.rooms.writer().repeated(once)
 
     def _memory_read_outside(self, *, source: str) -> dict[str, Any]:
         self._hand.taint(source)
@@ -476,7 +468,7 @@ class Calling:
         # Who may not see a line does not learn by asking whether it stands there.
         if content.strip() and (twin := twin_of(self.memory()[1], content)):
             why = f"{path} line {twin.line} says so already: {twin.text}"
-            return Receipt(status="refused", path=path, rule="duplicate", reason=why)
+            return Receipt(status="known", path=path, rule="duplicate", reason=why)
         text = self._text(path)
         page = remembered(text or "", content, section=section)
         change = self._hand.wish(path, Kind.WRITE, page.text, base=digest_of(text))

@@ -108,7 +108,7 @@ class Tool:
             raise BadArguments(f"{self.name} takes its arguments as a JSON object: {', '.join(names) or 'none'}")
         for name in given:
             if name not in names:
-                hint = meant(str(name), names, f"it takes {', '.join(names) or 'none'}", near=0.6)
+                hint = meant(str(name), names, f"it takes {', '.join(names) or 'none'}", near=0.7)
                 raise BadArguments(f"{self.name} has no argument {name!r}; {hint}")
         return {argument.name: _value(self.name, argument, given) for argument in self.arguments}
 
@@ -165,7 +165,7 @@ def chosen(name: str, there: Sequence[Tool]) -> Tool:
     names = {tool.name: tool for tool in there}
     if name in names:
         return names[name]
-    hint = meant(str(name), names, f"there are {', '.join(names) or 'none'}", near=0.6)
+    hint = meant(str(name), names, f"there are {', '.join(names) or 'none'}", near=0.7)
     raise BadArguments(f"there is no tool {printable(str(name), 60)!r} here; {hint}")
 
 
@@ -201,9 +201,10 @@ def tool_calls(given: Iterable[Any] | None) -> Iterator[ToolCall]:
         found = one.model_dump() if hasattr(one, "model_dump") else one
         if not isinstance(found, Mapping):
             raise _shapeless(one)
-        kind, function = found.get("type"), found.get("function")
-        if isinstance(function, Mapping):
-            yield _called("openai", function, found.get("id"), function.get("arguments"))
+        kind, function = found.get("type"), found.get("function") or found.get("custom")
+        if kind in ("function", "custom") or isinstance(function, Mapping):  # a broken one gets its answer, too
+            named = function if isinstance(function, Mapping) else {}
+            yield _called("openai", named, found.get("id"), named.get("arguments", named.get("input")))
         elif kind == "function_call":
             yield _called("responses", found, found.get("call_id"), found.get("arguments"))
         elif kind == "tool_use":

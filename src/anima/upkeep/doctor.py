@@ -1,8 +1,8 @@
 """The doctor: everything there is to say about the health of a home, and the repair of what can be mended.
 
 Promise: looking changes nothing and goes on where a home does not open; what cannot be looked at becomes a sentence.
-A repair changes no document; whatever cannot be mended is said and left. Killed half way it can be done again; of two at
-once, one waits. Every room checks and repairs what it keeps; this gathers, and reads the documents.
+A repair changes no document; whatever cannot be mended is said and left. Killed half way it can be done again, and done
+again it finds nothing; of two at once, one waits. Every room checks and repairs what it keeps; this gathers, and reads.
 """
 
 from __future__ import annotations

@@ -23,7 +23,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from anima.connect import write_private
+from anima.connect import locked, write_private
 from anima.errors import BadArguments, Damaged, NotFound, refuse_newer
 from anima.model import Access, Scope
 
@@ -102,16 +102,12 @@ class Keyring:
     def served_at(self) -> str:
         """Where a process on this machine serves the home; empty where none does."""
         try:
-            file = os.open(self.folder / "served", os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+            with locked(self.folder / "served", os.O_RDONLY, fcntl.LOCK_SH | fcntl.LOCK_NB):
+                return ""
+        except BlockingIOError:
+            return (self.folder / "served").read_text(encoding="utf-8")
         except OSError:
             return ""
-        try:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-            return ""
-        except BlockingIOError:
-            return os.read(file, 200).decode()
-        finally:
-            os.close(file)
 
     def find(self, secret: str) -> Pass | None:
         """Whose secret this is; None when it is nobody's, lapsed or revoked."""
@@ -248,14 +244,10 @@ class Keyring:
     def _locked(self) -> Iterator[None]:
         try:
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            lock = os.open(self.folder / ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+            with locked(self.folder / ".lock"):
+                yield
         except OSError as error:
             raise Damaged(f"your tokens cannot be kept ({os.strerror(error.errno or 0)})", hint=_HINT) from None
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX)
-            yield
-        finally:
-            os.close(lock)
 
 
 def new_pass(

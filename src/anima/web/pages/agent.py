@@ -76,7 +76,7 @@ def told_of(here: Served, revisions: Iterable[Revision]) -> Iterator[dict[str, A
         if lines is None:
             lines = here.told[each.id] = list(_written(here, each))
         ids = (each.batch or "").split()
-        row = {name: getattr(each, name) for name in ("id", "time", "actor", "subject", "paths", "session")}
+        row = {name: getattr(each, name) for name in ("id", "time", "actor", "rule", "subject", "paths", "session")}
         row["subject"] = _subject(each)
         yield row | {"lines": lines[:MOST_LINES], "more": len(lines) - MOST_LINES, "change": ids[-1] if ids else ""}
 

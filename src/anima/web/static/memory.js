@@ -51,7 +51,7 @@
       form.reset();
       const step = form.closest("[data-busy]");
       if (step) step.removeAttribute("data-busy");
-      say(value.status === "unchanged" ? "It stands there already." : `${verb === "note" ? "Noted" : "Remembered"} in ${value.path}: ${body.fact || body.content}`.slice(0, 160), { undo: value.change || "" });
+      say(["known", "unchanged"].includes(value.status) ? "It stands there already." : `${verb === "note" ? "Noted" : "Remembered"} in ${value.path}: ${body.fact || body.content}`.slice(0, 160), { undo: value.change || "" });
     } catch (error) { wrong(form, error.message); }
   }
 
