@@ -12,7 +12,7 @@ from pathlib import Path
 from anima.backup.import_ import Imported
 from anima.errors import BadArguments, NoSuchDocument
 from anima.home import Home
-from anima.model import DocPath, Document, Receipt, Scope
+from anima.model import DocPath, Receipt, Scope
 from anima.prompt import Prompt
 from anima.search.rank import Fusion, Legs, SearchAnswer
 from anima.search.units import Chunk, ChunkConfig, chunk_document
@@ -76,29 +76,8 @@ def new_with_db(user_id: str, db: str) -> Home:
     return Home.open(db, tenant=None if in_file else user_id, agent=user_id if in_file else None, create=True)
 
 
-def append_memory(home: Home, fact: str) -> Receipt:
-    """`home.remember`."""
-    return home.remember(fact)
-
-
-def append_daily_log(home: Home, entry: str) -> Receipt:
-    """`home.note`."""
-    return home.note(entry)
-
-
-def today_log(home: Home) -> Document | None:
-    """`home.today`."""
-    return home.today()
-
-
-def backfill_embeddings(home: Home) -> int:
-    """`home.backfill`."""
-    return home.backfill()
-
-
-def seed_if_empty(home: Home) -> tuple[str, ...]:
-    """`home.seed`."""
-    return home.seed()
+append_memory, append_daily_log, today_log = Home.remember, Home.note, Home.today
+backfill_embeddings, seed_if_empty = Home.backfill, Home.seed
 
 
 def import_from_directory(home: Home, folder: str | Path) -> Imported:
