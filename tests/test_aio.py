@@ -112,6 +112,23 @@ def test_a_home_that_was_opened_for_nobody_is_closed(tmp_path: Path) -> None:
     assert not [path for path in held if path.startswith(str(tmp_path / "home"))]
 
 
+def test_a_call_can_be_a_task_be_gathered_and_be_run_by_itself(tmp_path: Path) -> None:
+    Home.create(tmp_path / "home", name="Aria").close()
+
+    async def day() -> None:
+        async with aio.open(tmp_path / "home") as home, asyncio.TaskGroup() as group:
+            written = group.create_task(home.remember("The boat is called Sandpiper"))
+            assert (await written).status == "written"
+            one, two = await asyncio.gather(home.search("boat", scope="main"), home.exists("MEMORY.md"))
+            assert "Sandpiper" in one[0].text and two
+            with pytest.raises(BadArguments, match="no scope"):
+                await asyncio.wait_for(home.search("boat", scope="nobody"), 60)
+
+    asyncio.run(day())
+    home = asyncio.run(aio.open(tmp_path / "home"))
+    asyncio.run(home.close())
+
+
 async def _await(coming: aio.Coming) -> object:
     return await coming
 
@@ -119,7 +136,7 @@ async def _await(coming: aio.Coming) -> object:
 def test_a_verb_that_nobody_awaits_is_said_to_have_done_nothing(tmp_path: Path) -> None:
     async def main() -> None:
         async with aio.create(tmp_path / "aria") as home:
-            with pytest.warns(RuntimeWarning, match="remember was never awaited, and did nothing"):
+            with pytest.warns(RuntimeWarning, match="Home.remember' was never awaited"):
                 home.remember("Ana plays the cello")
                 gc.collect()
             assert "cello" not in (await home.read("MEMORY.md")).text

@@ -15,8 +15,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import warnings
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import is_dataclass
 from enum import Enum
@@ -60,38 +59,27 @@ class Awaited:
         await Coming(self._it.close)
 
 
-class Coming:
-    """What a call will give: await it, or enter it where it has an end (`async with home.session(…) as session`)."""
+class Coming(Coroutine[Any, Any, Any]):
+    """What a call will give: await it, make a task of it, or enter it where it has an end (`async with home.session(…)`)."""
 
     def __init__(self, verb: Callable[..., Any], *given: Any, **more: Any) -> None:
-        self._verb, self._given, self._more = verb, given, more
-        self._came: Any = None
-        self._is_awaited = False
+        self._work = _done(verb, given, more)
+        setattr(self._work, "__qualname__", verb.__qualname__)  # noqa: B010  Python tells it where nobody awaits it
 
-    def __del__(self) -> None:
-        if not getattr(self, "_is_awaited", True):
-            name = getattr(self._verb, "__name__", "it")
-            warnings.warn(f"{name} was never awaited, and did nothing", RuntimeWarning, stacklevel=2)
+    def __await__(self) -> Generator[Any, Any, Any]:
+        return self._work.__await__()
 
-    def __await__(self) -> Generator[Any, None, Any]:
-        self._is_awaited = True
-        return self._done().__await__()
+    def send(self, value: Any) -> Any:
+        """For who runs it."""
+        return self._work.send(value)
 
-    async def _done(self) -> Any:
-        loop = asyncio.get_running_loop()
-        given = [_plain(each, loop) for each in self._given]
-        more = {name: _plain(each, loop) for name, each in self._more.items()}
-        came: Future[Any] = Future()
+    def throw(self, *error: Any) -> Any:
+        """For who runs it."""
+        return self._work.throw(*error)
 
-        def work() -> Any:
-            came.set_result(self._verb(*given, **more))
-            return came.result()
-
-        try:
-            return _wrapped(await asyncio.to_thread(work))
-        except asyncio.CancelledError:
-            came.add_done_callback(_close_home)  # at once, or when it comes
-            raise
+    def close(self) -> None:
+        """For who lets it go before it began."""
+        self._work.close()
 
     async def __aenter__(self) -> Any:
         self._came = await self
@@ -99,6 +87,23 @@ class Coming:
 
     async def __aexit__(self, *error: object) -> None:
         await self._came.__aexit__(*error)
+
+
+async def _done(verb: Callable[..., Any], given: Sequence[Any], more: Mapping[str, Any]) -> Any:
+    loop = asyncio.get_running_loop()
+    given = [_plain(each, loop) for each in given]
+    more = {name: _plain(each, loop) for name, each in more.items()}
+    came: Future[Any] = Future()
+
+    def work() -> Any:
+        came.set_result(verb(*given, **more))
+        return came.result()
+
+    try:
+        return _wrapped(await asyncio.to_thread(work))
+    except asyncio.CancelledError:
+        came.add_done_callback(_close_home)  # at once, or when it comes
+        raise
 
 
 def _wrapped(value: Any) -> Any:
