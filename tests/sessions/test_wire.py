@@ -109,6 +109,28 @@ def test_what_is_no_call_is_refused_before_anything_is_done(session: Session, on
         session.run([one])
 
 
+def test_a_whole_message_or_response_is_taken_for_the_calls_in_it(session: Session) -> None:
+    calls = [chat("who_am_i", "{}")]
+    message = {"role": "assistant", "content": None, "tool_calls": calls}
+    blocks = [
+        {"type": "text", "text": "Let me look."},
+        {"type": "tool_use", "id": "c", "name": "who_am_i", "input": {}},
+    ]
+    output = [{"type": "function_call", "call_id": "c", "name": "who_am_i", "arguments": "{}"}]
+
+    for whole in (message, {"choices": [{"message": message}]}, {"role": "assistant", "content": blocks}):
+        assert "Aria" in session.run(whole)[0]["content"]
+    assert "Aria" in session.run({"output": output})[0]["output"]
+    assert session.run({"role": "assistant", "content": "No tools today."}) == []
+
+
+@pytest.mark.parametrize("given", [{"role": "user", "content": "hello"}, {}, {"choices": []}, "who_am_i", 5, object()])
+def test_what_holds_no_calls_is_answered_with_what_to_hand_in(session: Session, given: object) -> None:
+    with pytest.raises(BadArguments, match="no tool call") as error:
+        session.run(given)
+    assert "message.tool_calls" in str(error.value.hint)
+
+
 def test_a_closed_session_runs_nothing(session: Session) -> None:
     session.close()
     with pytest.raises(BadArguments, match="closed"):

@@ -9,7 +9,7 @@ of another. Both are safe to share by threads. Not here: what it has read (hand)
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import replace
 from datetime import timedelta
@@ -203,10 +203,10 @@ class Session(Hand):
         self._record_call(name, given, answer, id)
         return answer
 
-    def run(self, calls: Iterable[Any] | None) -> list[Any]:
+    def run(self, calls: Any) -> list[Any]:
         """Carries out the tool calls of a model's message, in order, and answers each in the shape it came in. Takes
-        `message.tool_calls` or `response.output` of OpenAI's, `message.content` of Anthropic's, or pairs (name,
-        arguments). An error is an answer too, a sentence that a model can act on."""
+        `message.tool_calls` or `response.output` of OpenAI's, `message.content` of Anthropic's, the whole message or
+        response, or pairs (name, arguments). An error is an answer too, a sentence that a model can act on."""
         self._check_open()
         answers = []
         for each in tool_calls(calls):

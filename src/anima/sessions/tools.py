@@ -191,10 +191,19 @@ class ToolCall:
         return dict(answer)
 
 
-def tool_calls(given: Iterable[Any] | None) -> Iterator[ToolCall]:
-    """The calls among what a model answered: `message.tool_calls`, `response.output`, `message.content`, or pairs. What is no
-    call (a text beside it) is passed over; arguments that are no JSON are handed on as they are, for the tool to refuse."""
-    for one in given or ():
+def tool_calls(given: Any) -> Iterator[ToolCall]:
+    """The calls among what a model answered: `message.tool_calls`, `response.output`, `message.content`, all of these whole, or
+    pairs. What is no call (a text beside it) is passed over; arguments that are no JSON are handed on, for the tool to refuse."""
+    whole = given.model_dump() if hasattr(given, "model_dump") else given
+    if isinstance(whole, Mapping):
+        message = (whole.get("choices") or [{"message": whole}])[0]["message"]
+        if message.get("role") != "assistant" and not message.keys() & {"tool_calls", "output"}:
+            raise _shapeless(given)
+        whole = next((message[key] for key in ("tool_calls", "output", "content") if message.get(key)), None)
+        whole = [] if isinstance(whole, str) else whole
+    if isinstance(whole, str) or not isinstance(whole or [], Iterable):
+        raise _shapeless(given)
+    for one in whole or ():
         if isinstance(one, tuple) and len(one) == 2:
             yield ToolCall(name=str(one[0]), arguments=one[1], id=None, shape="pair")
             continue
