@@ -451,7 +451,7 @@ class Receipt:
     reason: str | None = None
     findings: tuple[Finding, ...] = ()
     change: str | None = None  # the ledger's id, which `undo` takes
-    noted: tuple[str, ...] = ()  # the names of its unreviewed entries
+    noted: tuple[str, ...] = ()  # the names of its unreviewed entries; of `written` or `known`, those that it settled
     section: str | None = None  # the heading under which a line went that was to be remembered
 
     @property

@@ -248,3 +248,37 @@ def test_another_persons_lines_wait_in_their_own_layer(tmp_path: Path) -> None:
         home.inbox.keep(waiting.entry.id)
         assert "boat" in home.read(f"users/{layer}/MEMORY.md").text
         assert "boat" not in shown(home)
+
+
+SAMSUNG = "Ana uses a Samsung phone"
+
+
+@pytest.mark.parametrize("again", [SAMSUNG, "ana uses a samsung phone!"])
+def test_what_waits_and_the_owner_remembers_themselves_waits_no_longer_until_it_is_undone(
+    home: Home, again: str
+) -> None:
+    name, other = noted(home, SAMSUNG), noted(home, "Bo sails")
+    before = home.read(PLACE).text
+    receipt = home.remember(again, section="People")
+
+    assert (receipt.status, receipt.noted) == ("written", (name,))
+    assert [waiting.entry.id for waiting in home.inbox.noted()] == [other]
+    home.undo()
+    assert home.read(PLACE).text == before and "amsung" not in home.read("MEMORY.md").text.casefold()
+
+
+def test_what_waits_and_is_known_waits_no_longer_once_the_owner_says_it_again(home: Home) -> None:
+    name = noted(home, SAMSUNG)
+    home.write("MEMORY.md", f"{home.read('MEMORY.md').text}\n- {SAMSUNG}\n")
+    receipt = home.remember(SAMSUNG)
+
+    assert (receipt.status, receipt.noted) == ("known", (name,)) and not home.inbox.noted()
+    home.undo()
+    assert [waiting.entry.id for waiting in home.inbox.noted()] == [name]
+
+
+def test_what_waits_and_says_more_or_goes_elsewhere_still_waits(home: Home) -> None:
+    noted(home, f"- {SAMSUNG}\n  and Bo an iPhone\n")
+    noted(home, f"{SAMSUNG} since May")
+    noted(home, SAMSUNG, target="notes/phones.md")
+    assert home.remember(SAMSUNG).noted == () and len(home.inbox.noted()) == 3

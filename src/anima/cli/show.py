@@ -354,6 +354,8 @@ def receipts(given: Sequence[Receipt]) -> None:
             say(f"known: {why}")
         else:
             whisper(f"not written: {why} (rule {receipt.rule})")
+        if receipt.noted and receipt.status != "noted":
+            say(f"no longer waiting: {counted(len(receipt.noted), 'noted line')} that said the same")
         for finding in receipt.findings:
             whisper(f"  line {finding.line}: {inert(finding.message)}")
         if receipt.way_back:

@@ -29,6 +29,7 @@ from anima.store import Documents, State, Store
 from anima.text.dates import day_in_name
 from anima.text.diff import diff_of
 from anima.text.markdown import lines_of, unmarked
+from anima.text.pages import twin_of
 
 PENDING = "pending"
 FORMAT = 1
@@ -41,8 +42,6 @@ WHOLE = 32  # signs of a name where two entries would share a short one
 IMPORT = "import-"  # how the folder of an import is called; what stands in it are whole documents
 MOST_NOTED_OF_SESSION = 500  # entries of one session that may wait
 MOST_NOTED_OF_GUEST = 2_000  # and of an agent elsewhere, in however many
-_TIME = re.compile(r"^\[\d\d:\d\d\] ")
-_WORD = re.compile(r"[^\W_]+")
 _PLAIN = ("id", "rule", "why", "content")  # of a proposal
 _WISH = ("kind", "text", "base", "opening", "reason")  # of a change, as they are kept
 
@@ -454,19 +453,9 @@ def legible(path: DocPath, text: str | None) -> str | None:
     return re.sub(r"(?m)^<!-- \{.*\} -->\n\n?", "", text) if text and f"{UNREVIEWED}/" in path.key else text
 
 
-def without(text: str, place: DocPath, entries: Iterable[Noted]) -> str | None:
-    """A document without some entries; None when nothing but its title is left."""
-    gone, lines = {entry.whole_name for entry in entries}, lines_of(text)
-    for entry, start, end in reversed(list(parsed(place, text))):
-        if entry.whole_name in gone:
-            del lines[start:end]
-    left = "".join(lines)
-    return left if any(line.strip() and not line.startswith("# ") for line in lines) else None
-
-
 def _words_of(line: str) -> str:
     """What a line says, whatever its list sign, its quotation sign, its time and its marks."""
-    return " ".join(_WORD.findall(_TIME.sub("", unmarked(line)).casefold()))
+    return " ".join(re.findall(r"[^\W_]+", re.sub(r"^\[\d\d:\d\d\] ", "", unmarked(line)).casefold()))
 
 
 class Unreviewed:
@@ -535,6 +524,22 @@ class Unreviewed:
                 entries = (replace(whole, id=name_of(to, None, text), to=to),)
             held = self._read[place] = (version or "", entries)
         return held[1]
+
+    def left(self, entries: Sequence[Noted]) -> Iterator[tuple[DocPath, str, str | None]]:
+        """The documents of some entries: their text, and what is left without these; None where only a title would be."""
+        gone = {entry.whole_name for entry in entries}
+        for place in dict.fromkeys(entry.place for entry in entries):
+            text = self._documents.read(place).text
+            lines = [] if any(entry.is_whole for entry in entries if entry.place == place) else lines_of(text)
+            for entry, start, end in reversed(list(parsed(place, text))):
+                if entry.whole_name in gone:
+                    del lines[start:end]
+            yield place, text, "".join(lines) if any(each.strip() and each[:2] != "# " for each in lines) else None
+
+    def saying(self, fact: str, to: DocPath) -> list[Noted]:
+        """The owner's entries for a document that say a fact and no more, by the comparison that calls a fact known."""
+        alone = (entry for entry in self.all("") if entry.to.key == to.key and entry.text.count("\n") == 1)
+        return [entry for entry in alone if twin_of(entry.text, fact)]
 
     def recognised(self, text: str, layer: str) -> set[int]:
         """The lines of a text, from 0, that say what an entry of that layer says."""

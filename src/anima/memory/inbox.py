@@ -9,7 +9,7 @@ Not here: how a proposal and an entry are kept (memory), and how either is made 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -18,7 +18,7 @@ from anima.errors import BadArguments, Damaged, HomeError, NoSuchProposal, Stale
 from anima.gate import Situation, file_policy, suggest_rule
 from anima.gate.scan import scan_text
 from anima.layout import UNREVIEWED, Policy
-from anima.memory import Noted, Proposal, without
+from anima.memory import Noted, Proposal
 from anima.memory.write import Writer, becoming
 from anima.model import Actor, Answer, Change, DocPath, Finding, Kind, Origin, Receipt, Severity, digest_of, fold
 from anima.site import Site
@@ -88,23 +88,18 @@ class Inbox:
             raise BadArguments(f"this card says who the agent is; type its name to confirm it: {printable(name)}")
         if content is not None and content != waiting.content:
             raise StaleWrite(waiting.path.text, theirs=waiting.diff, ours=None)
+        changes, is_wish = waiting.changes, waiting.forget is not None or waiting.call is not None
+        if text is not None and (is_wish or len(changes) != 1 or changes[0].kind not in (Kind.WRITE, Kind.APPEND)):
+            raise BadArguments("only a proposal of one text can be edited; deny it, and say what you want instead")
         if waiting.forget is not None:
-            if text is not None:
-                raise BadArguments("a wish to forget is approved as it is; deny it, and run anima forget yourself")
             return self._forgets(waiting)
         if waiting.call is not None:
-            if text is not None:
-                raise BadArguments("a call is approved as it is; deny it, and say what you want instead")
             self._writer.calls.approve(waiting, approver)
             return (Receipt(status="approved", path=waiting.path, proposal=proposal, rule=waiting.rule),)
         if self._store.ledger.carried_out(proposal):
             self._take_off(proposal)
             return tuple(Receipt(status="written", path=change.path, proposal=proposal) for change in waiting.changes)
-        changes = waiting.changes
-        if text is not None:
-            if len(changes) != 1 or changes[0].kind not in (Kind.WRITE, Kind.APPEND):
-                raise BadArguments("only a proposal of one text can be edited before it is approved")
-            changes = (replace(changes[0], text=text),)
+        changes = changes if text is None else (replace(changes[0], text=text),)
         documents = self._store.documents
         rebased = tuple(
             self._rebased(change, base)
@@ -195,15 +190,9 @@ class Inbox:
                 path, other = entry.to, entry if text is None else replace(entry, text=text)
                 before, now = texts[path.key][1:] if path.key in texts else (self._writer.site.text_of(path),) * 2
                 texts[path.key] = (path, before, self._with(other, now))
-            changes = [becoming(*found, **by) for found in (*texts.values(), *self._without(entries))]
+            changes = [becoming(*found, **by) for found in (*texts.values(), *self._writer.unreviewed.left(entries))]
             receipts += self._writer.submit(changes, situation=Situation(approver=approver), what="keep")
         return tuple(receipts)
-
-    def _without(self, entries: Sequence[Noted]) -> Iterator[tuple[DocPath, str | None, str | None]]:
-        for place in dict.fromkeys(entry.place for entry in entries):
-            text = self._writer.site.text_of(place) or ""
-            is_whole = any(entry.is_whole for entry in entries if entry.place == place)
-            yield place, text, None if is_whole else without(text, place, entries)
 
     def _with(self, entry: Noted, text: str | None) -> str:
         """A document with an entry added to it. Raises StaleWrite where a whole document would replace another."""
@@ -220,7 +209,7 @@ class Inbox:
 
     def drop(self, *names: str, layer: str | None = None) -> tuple[Receipt, ...]:
         """Takes unreviewed entries away. Raises NoSuchProposal before anything is written."""
-        changes = [becoming(*each) for each in self._without(self._named(names, layer))]
+        changes = [becoming(*each) for each in self._writer.unreviewed.left(self._named(names, layer))]
         return self._writer.submit(changes, what="drop") if changes else ()
 
     def _named(self, names: Sequence[str], layer: str | None) -> list[Noted]:

@@ -24,7 +24,6 @@ from anima.store import History, Revision
 from anima.text.diff import diff_of, merge
 from anima.text.markdown import lines_of
 
-_TOLD = ("id", "what", "actor", "origin", "session", "rule", "approver", "of")  # of an intent
 Texts = dict[str, tuple[DocPath, str | None, str | None]]  # by the key of a path: text now, text wanted
 
 
@@ -101,7 +100,7 @@ class Past:
         for intent, record in self._done():
             if session in (None, intent.session):
                 paths = dict.fromkeys(path for edit in intent.edits for path in (edit.path, edit.to) if path)
-                told = {name: getattr(intent, name) for name in _TOLD}
+                told = {name: getattr(intent, name) for name in "id what actor origin session rule approver of".split()}
                 found.append(Done(time=record.time, paths=tuple(paths), **told))
         return found[::-1][:limit]
 

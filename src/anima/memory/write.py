@@ -136,7 +136,7 @@ class Writer:
     # -- the owner's verbs ----------------------------------------------------------------------------------------------
 
     def remember(self, fact: str, *, section: str | None, reason: str, choose: Choose | None = None) -> Receipt:
-        """One line more in the curated memory, unless it says so already."""
+        """One line more in the curated memory, unless it says so already; what waits and says just that waits no longer."""
         answers: list[str | None] = []
 
         def once(likely: Sequence[str], otherwise: str) -> str | None:
@@ -152,13 +152,17 @@ class Writer:
 
     def _remember(self, fact: str, section: str | None, reason: str, choose: Choose) -> Receipt:
         path = DocPath.parse(self.layout.curated)
-        text = self.site.text_of(path)
+        text, alike = self.site.text_of(path), self.unreviewed.saying(fact, path)
+        settled, names = [becoming(*each) for each in self.unreviewed.left(alike)], tuple(each.id for each in alike)
         if twin := twin_of(text or "", fact):
             told = f"{path} line {twin.line} says so already: {twin.text}"
-            return Receipt(status="known", path=path, rule="duplicate", reason=told)
+            if settled:
+                self.submit(settled, what="drop")
+            return Receipt(status="known", path=path, rule="duplicate", reason=told, noted=names)
         page = remembered(text or "", fact, section=section, choose=choose)
         change = owners(path, Kind.WRITE, page.text, base=digest_of(text), reason=reason)
-        return self.submit([replace(change, under=page.section)])[0]
+        receipt = self.submit([replace(change, under=page.section), *settled])[0]
+        return replace(receipt, noted=names) if receipt.status == "written" else receipt
 
     def note(self, content: str, *, reason: str) -> Receipt:
         now = self.site.now()

@@ -51,7 +51,8 @@
       form.reset();
       const step = form.closest("[data-busy]");
       if (step) step.removeAttribute("data-busy");
-      say(["known", "unchanged"].includes(value.status) ? "It stands there already." : `${verb === "note" ? "Noted" : "Remembered"} in ${value.path}: ${body.fact || body.content}`.slice(0, 160), { undo: value.change || "" });
+      const settled = value.noted && value.noted.length ? " A noted line that said the same waits no longer." : "";
+      say(["known", "unchanged"].includes(value.status) ? "It stands there already." + settled : `${verb === "note" ? "Noted" : "Remembered"} in ${value.path}: ${body.fact || body.content}`.slice(0, 160) + settled, { undo: value.change || "" });
     } catch (error) { wrong(form, error.message); }
   }
 
