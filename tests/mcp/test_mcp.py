@@ -346,6 +346,8 @@ def test_not_yours_and_not_there_are_one_answer(folder: Path, door: tuple[str, s
     async def work() -> None:
         async with visiting(folder, door, scope="group") as client:
             absent = await asked(client, "nothing.md")
+            for path in ("../x.md", "%2e%2e/x.md", "bank/../SOUL.md", ".anima/ledger", "a%00b", "a" * 2_000):
+                assert (await asked(client, path))[-1] == absent[-1], path
             for path in ("MEMORY.md", "USER.md", "bank/world.md", "bank/latin.md", "bank", "users/berta/MEMORY.md"):
                 assert await asked(client, path) == absent, path
 

@@ -41,7 +41,7 @@ from starlette.types import Message, Receive, Send
 from starlette.types import Scope as AsgiScope
 
 from anima import BadArguments, Home, HomeError, NotFound, Proposal, Scope, Severity, __version__
-from anima.errors import for_a_model
+from anima.errors import BadPath, for_a_model
 from anima.mcp.visits import Answer, Visit, Visitor, Visits, Wish
 from anima.model import Seen
 from anima.text import read_table
@@ -212,7 +212,7 @@ class _Desk:
         try:
             return await self._with_visit(ctx, work)
         except HomeError as error:
-            if absent is not None and isinstance(error, (NotFound, BadArguments)):
+            if absent is not None and isinstance(error, (NotFound, BadArguments, BadPath)):
                 raise absent from None
             raise MCPError(types.INTERNAL_ERROR, for_a_model(error, root=self._who(ctx).home.name)) from None
         except Exception:
