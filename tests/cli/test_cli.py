@@ -1122,6 +1122,26 @@ def test_a_dash_is_standard_input(aria: Path) -> None:
     assert len(said) == 2 and said[0] == "- Bo sails"
 
 
+def test_who_remembers_what_waits_is_told_that_it_waits_no_longer(cli: Cli, aria: Path) -> None:
+    with Home.open(aria) as home, home.session(scope="main", channel="cli") as session:
+        session.taint("web")
+        session.call("memory_write", {"target": "memory", "content": "Bo sails"})
+
+    told = cli("remember", "Bo sails!", "--section", "People", "--as-owner", "--home", aria)
+    assert told.out.splitlines()[1:] == ["no longer waiting: 1 noted line that said the same"]
+    assert "Nothing waits" in cli("review", "--home", aria).out
+
+
+def test_a_line_is_named_in_one_word_or_in_two(cli: Cli, aria: Path) -> None:
+    one, other, two = (cli("why", *named, "--home", aria) for named in (["SOUL.md:1"], ["SOUL.md#L1"], ["SOUL.md", 1]))
+    assert one.code == 0 and one.out.startswith("SOUL.md:1 ") and one.out == other.out == two.out
+
+
+def test_what_a_command_lacks_is_said_with_what_it_is_for(cli: Cli) -> None:
+    told = cli("mcp").err
+    assert "--scope" in told and "main (you, alone), group (" in told and "heartbeat (" in told
+
+
 def test_a_wish_to_forget_is_not_kept_but_forgotten(aria: Path) -> None:
     with Home.open(aria) as home, home.session(scope="main", channel="cli") as session:
         home.remember("The cat is called Pixel")
@@ -1132,6 +1152,15 @@ def test_a_wish_to_forget_is_not_kept_but_forgotten(aria: Path) -> None:
     code, shown = on_a_terminal("review", "--home", aria, until=b"q quit", keys=b"f")
 
     assert code == 0 and "Pixel" not in (aria / "MEMORY.md").read_text(encoding="utf-8")
+
+
+def test_a_key_that_means_nothing_is_told_which_there_are(aria: Path) -> None:
+    with Home.open(aria) as home, home.session(scope="main", channel="cli") as session:
+        session.taint("web")
+        session.call("memory_write", {"target": "memory", "content": "Bo sails"})
+    code, shown = on_a_terminal("review", "--home", aria, until=b"q quit", keys=b"x", then=[(b"these keys", b"q")])
+
+    assert code == 0 and "one of these keys: k keep all of these · d drop all of these · o one by one" in shown
 
 
 def test_no_single_key_decides_who_somebody_is(aria: Path) -> None:

@@ -139,6 +139,8 @@ def _failed(error: HomeError | click.UsageError | OSError, as_json: bool) -> int
             said = f"No such option: {error.option_name}{near}"
             if error.ctx and error.ctx.parent is None:
                 hint = "options come after the command, such as anima status --home PATH"
+        elif isinstance(error, click.MissingParameter) and error.param is not None:
+            said += f" {getattr(error.param, 'help', '')}"
         error = BadArguments(said, hint=hint)
     elif isinstance(error, OSError):
         error = Damaged(f"the system says: {error.strerror or error}")

@@ -282,14 +282,14 @@ def _walk(home: Home, waiting: Sequence[Proposal], noted: Sequence[ForReview]) -
 
 def _asked(keys: str, act: Callable[[str], bool | None]) -> bool:
     """Asks for one key until it means something; False to stop. `act` gives None for a key it does not know."""
-    while True:
-        if (key := one_key(keys)) == "q":
-            return False
+    question = keys
+    while (key := one_key(question)) != "q":
         if key == "s" or (done := act(key)):
             return True
         if done is False:
             return False
-        keys = ""
+        question = f"one of these keys: {keys}"
+    return False
 
 
 def go_on_after(home: Home, decided: Sequence[Proposal]) -> None:

@@ -194,8 +194,8 @@ def restore(home: Home, path: str, at: str) -> Reply:
 
 
 @command()
-def why(home: Home, place: str) -> Reply:
-    if (named := cited(place)) is None:
+def why(home: Home, place: str, line: str | None) -> Reply:
+    if (named := cited(f"{place}:{line}" if line else place)) is None:
         DocPath.parse(place)
         raise BadArguments("say which line: anima why MEMORY.md:14")
     found = home.past.why(*named)
@@ -231,7 +231,6 @@ def audit(home: Home, action: str, limit: int) -> Reply:
 
 # -- conversations ------------------------------------------------------------------------------------------------------------
 
-_STEPS = "·▁▂▃▄▅▆▇█"
 _ROLES = {"user": "bold cyan", "assistant": "bold green", "tool": "yellow", "system": "dim"}
 
 
@@ -262,8 +261,6 @@ def sessions(
 
 
 def _show_rows(rows: Sequence[Listed], zone: tzinfo | None, now: datetime) -> None:
-    from rich.table import Table
-
     cells = [
         (
             row.id[:8],
@@ -276,11 +273,11 @@ def _show_rows(rows: Sequence[Listed], zone: tzinfo | None, now: datetime) -> No
         )
         for row in rows
     ]
-    drawn = Table(box=None, pad_edge=False, header_style="bold")
-    for number, column in enumerate(("session", "when", "turns", "scope", "channel", "soul", "about")):
-        width = max(len(column), *(len(cell[number]) for cell in cells)) if column != "about" else None
-        drawn.add_column(column, no_wrap=True, overflow="ellipsis", min_width=width)
-    drawn.columns[2].justify = "right"
+    names = "session when turns scope channel soul about".split()
+    drawn = table(*names, right=("turns",), whole=names)
+    for number, column in enumerate(drawn.columns):
+        width = max(len(names[number]), *(len(cell[number]) for cell in cells))
+        column.overflow, column.min_width = "ellipsis", width if names[number] != "about" else None
     for cell in cells:
         drawn.add_row(*cell)
     console().print(drawn)
@@ -379,7 +376,7 @@ def spark(values: list[int], width: int = 60) -> str:
     size = -(-len(values) // width)
     groups = [max(values[at : at + size]) for at in range(0, len(values), size)]
     most = max(groups, default=0)
-    return "".join(_STEPS[0 if not value else max(1, round(8 * value / most))] for value in groups)
+    return "".join("·▁▂▃▄▅▆▇█"[0 if not value else max(1, round(8 * value / most))] for value in groups)
 
 
 @command()
