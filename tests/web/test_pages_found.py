@@ -235,10 +235,10 @@ def test_the_list_says_what_when_how_long_with_whom_and_where(lived: Desk) -> No
     for said in (
         "Which tea does Ana drink?",
         "3 turns",
-        "main",
+        "you, alone",
         "telegram",
         "1 turn",
-        "group, bea",
+        "a group, bea",
         "slack",
     ):
         assert said in shown

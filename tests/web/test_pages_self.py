@@ -121,6 +121,20 @@ def test_a_listener_is_told_what_was_shown_cut_missing_and_hidden_and_why(desk: 
     assert "only for heartbeat" in band(mine, "HEARTBEAT.md")
 
 
+def test_the_list_of_listeners_tells_first_what_each_is_shown(desk: Desk) -> None:
+    text = re.sub(r"<[^>]*>", "", desk.page.get("/agent").text)
+
+    assert re.findall(r"characters · \d+ (\w+)", text) == ["shown"] * 5
+    assert "You, alone" in text and "Group anybody else in the room" in text
+
+
+def test_what_health_says_to_do_is_set_as_a_command_only_where_it_is_one(desk: Desk) -> None:
+    desk.home.write("TOOLS.md", "a\u200bb\n")
+    text = desk.page.get("/settings/health").text
+
+    assert '<p class="do">look at that line' in text and "<code>look" not in text
+
+
 @pytest.mark.parametrize(("scope", "title"), [("main", "Told to you, alone"), ("subagent", "Told to a sub-agent")])
 def test_the_title_of_a_listeners_page_is_good_english(desk: Desk, scope: str, title: str) -> None:
     assert f"<title>{title} " in desk.page.get(f"/agent/{scope}").text

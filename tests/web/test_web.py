@@ -443,7 +443,7 @@ def test_the_inbox_says_who_asks_why_and_which_rule(desk: Desk) -> None:
     text = desk.page.get("/inbox").text
 
     assert "Identity." in text and "a kinder soul" in text
-    assert "The agent in a main session, after it read text from web" in text
+    assert "The agent in a session with you, after it read text from web" in text
     assert "identity-file" in text
     assert "Always allow" not in text  # no rule opens an identity file to a whole kind
 
