@@ -1137,6 +1137,22 @@ def test_a_line_is_named_in_one_word_or_in_two(cli: Cli, aria: Path) -> None:
     assert one.code == 0 and one.out.startswith("SOUL.md:1 ") and one.out == other.out == two.out
 
 
+def test_a_document_that_is_nearly_spelt_like_another_is_named_to_the_owner(cli: Cli, aria: Path) -> None:
+    for verb in ("read", "history"):
+        assert "did you mean MEMORY.md?" in cli(verb, "MEMRY.md", "--home", aria).err
+        assert "anima files" in cli(verb, "nope.md", "--home", aria).err
+    assert "MEMORY" not in cli("call", "memory_get", "path=MEMRY.md", "--scope", "group", "--home", aria).err
+
+
+def test_a_text_longer_than_a_document_is_refused_before_it_is_read_to_its_end(aria: Path) -> None:
+    with subprocess.Popen(["yes"], stdout=subprocess.PIPE) as endless:
+        write = [sys.executable, "-m", "anima.cli", "write", "notes/a.md", "--as-owner", "--home", str(aria)]
+        told = subprocess.run(write, stdin=endless.stdout, capture_output=True, text=True)
+        endless.kill()
+
+    assert told.returncode == 2 and "more than 8,388,608 bytes" in told.stderr and not (aria / "notes/a.md").exists()
+
+
 def test_what_a_command_lacks_is_said_with_what_it_is_for(cli: Cli) -> None:
     told = cli("mcp").err
     assert "--scope" in told and "main (you, alone), group (" in told and "heartbeat (" in told

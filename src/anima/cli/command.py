@@ -24,7 +24,7 @@ import click
 
 from anima.cli.show import complain, flat, inert, say, say_json, table_of, whisper
 from anima.errors import BadArguments, HomeError, MissingExtra, NoSuchHome, NoSuchSession, Refused, exit_code
-from anima.model import OWN_FILE, OWNERS_OWN, is_address
+from anima.model import MAX_BYTES, OWN_FILE, OWNERS_OWN, is_address
 
 if TYPE_CHECKING:
     from anima import Listed
@@ -127,9 +127,8 @@ def parameter(name: str, row: Mapping[str, Any] | str | bool) -> click.Parameter
     if isinstance(row, bool):
         return SHARED[name]
     row = {"help": row} if isinstance(row, str) else row
-    more: dict[str, Any] = {"help": row["help"]} | (
-        {"shell_complete": _completion(row["offers"])} if "offers" in row else {}
-    )
+    more: dict[str, Any] = {"help": row["help"]}
+    more |= {"shell_complete": _completion(row["offers"])} if "offers" in row else {}
     if not name.startswith("--"):
         more |= {"metavar": row.get("metavar", name)} if name.isupper() or "metavar" in row else {}
         if "words" in row:
@@ -187,8 +186,11 @@ def given_text(text: str | None) -> str:
         return text
     if sys.stdin.isatty():
         whisper("reading the text from this terminal; end with Ctrl-D")
+    raw = sys.stdin.buffer.read(MAX_BYTES + 1)  # before anything looks at it; it may have no end
+    if len(raw) > MAX_BYTES:
+        raise BadArguments(f"standard input has more than {MAX_BYTES:,} bytes, as no document has; nothing was written")
     try:
-        return sys.stdin.buffer.read().decode("utf-8")
+        return raw.decode("utf-8")
     except UnicodeDecodeError as error:
         raise BadArguments(f"standard input is not UTF-8 text (byte {error.start + 1}); nothing was written") from None
 

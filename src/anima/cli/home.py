@@ -312,7 +312,7 @@ def files(home: Home, folder: str, depth: int) -> Reply:
 
 @command()
 def read(home: Home, path: str) -> Reply:
-    document = home.read(path)
+    document = show.document(home, path)
 
     def shown() -> None:
         if sys.stdout.isatty():
@@ -325,8 +325,6 @@ def read(home: Home, path: str) -> Reply:
 
 
 # -- getting to know the others -----------------------------------------------------------------------------------------------
-
-SHELLS = ("bash", "zsh", "fish")
 
 
 @command(opens=False)
@@ -404,8 +402,7 @@ def completion(shell: str, home: str | None) -> Reply:
 
     from anima.cli import COMPLETE, program
 
-    found = get_completion_class(shell) if shell in SHELLS else None
-    if found is None:
-        raise BadArguments(f"there is no completion for {shell!r}; there is for {', '.join(SHELLS)}")
+    if (found := get_completion_class(shell)) is None:
+        raise BadArguments(f"there is no completion for {shell!r}; there is for bash, zsh and fish")
     script = found(program, {}, "anima", COMPLETE).source().strip()
     return Reply({"shell": shell, "script": script}, script)

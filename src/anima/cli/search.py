@@ -15,14 +15,13 @@ from typing import TYPE_CHECKING, Any
 from anima.cli import show
 from anima.cli.command import Reply, command, day_of, is_owner, listed_as, need_trust, unless_dry
 from anima.cli.show import bar, called, console, counted, flat, inert, plain, say, say_json, shortened, table, whisper
-from anima.errors import BadArguments, HomeError, NoSuchSession, NotFound, meant
+from anima.errors import BadArguments, HomeError, NoSuchSession
 from anima.model import DocPath, Origin, cited
 
 if TYPE_CHECKING:
     from anima import Home, Listed, Revision, Tool
 
 APPROVED = "approved"  # the rule of the gate that carries out the owner's yes, whoever wished for it
-_MARKS = re.compile(r"\A[-*+ ]*(\[\d\d:\d\d\] )?")  # what a line of a list or of a log begins with
 
 
 @command()
@@ -119,9 +118,8 @@ def _show_about(found: Any, name: str, day: date | None) -> None:
 @command()
 def history(home: Home, path: str | None, limit: int, json: bool) -> Reply:
     revisions = home.past.log(path, limit=limit)
-    if path and not revisions and not home.exists(path):
-        hint = meant(path, [entry.path for entry in home.list_all()], "anima files lists what is there")
-        raise NotFound(f"{path}: there is no such document, and there never was", hint=hint)
+    if path and not revisions:
+        show.document(home, path)
     problem = home.past.problem
     with show.patient("reading what was changed"):
         told = [] if json else [_happened(home, each) for each in revisions]
@@ -157,7 +155,7 @@ def _happened(home: Home, revision: Revision) -> str:
         return subject
     changed: dict[str, list[str]] = {"+": [], "-": []}
     for line in lines:
-        text = _MARKS.sub("", line[1:].strip())
+        text = re.sub(r"\A[-*+ ]*(\[\d\d:\d\d\] )?", "", line[1:].strip())  # without the signs of a list or a log
         if line[:1] in changed and line[:3] not in ("+++", "---") and text and text[0] != "#":
             changed[line[0]].append(shortened(home.sessions.redact(text)[0], 60))
     came, went = changed["+"][:1], changed["-"][:1]
@@ -221,10 +219,7 @@ def audit(home: Home, action: str, limit: int) -> Reply:
     if not found.ok:
         told = f"The ledger is not whole: {found.fault.what if found.fault else 'unknown'}"
     elif renewed:
-        told += (
-            f"\nA repair began it anew on {renewed.time:%Y-%m-%d %H:%M} UTC: what stands before record {renewed.n:,} "
-            "was carried over from a damaged one, and is proven only since then."
-        )
+        told += f"\n{show.table_of('search')['audit']['renewed'].format(renewed)}"
     value = {"ok": found.ok, "records": found.records, "fault": found.fault, "torn": found.torn}
     return Reply(value | {"renewed": renewed.time if renewed else None}, told, 0 if found.ok else 1)
 

@@ -464,10 +464,8 @@ def mcp(
     need_trust(home, may_ask=True)
     listening = Scope.parse(scope)
     if approve_here and (http or listening is not Scope.MAIN):
-        raise BadArguments(
-            "--approve-here is for --scope main on standard input and output; elsewhere whoever asks could answer",
-            hint="the owner decides with anima review, or on the page",
-        )
+        said = "--approve-here is for --scope main on standard input and output; elsewhere whoever asks could answer"
+        raise BadArguments(said, hint="the owner decides with anima review, or on the page")
     need_serving("the MCP server", "mcp mcp_types starlette uvicorn")
     from anima.mcp import Visitor, serve_stdio
 

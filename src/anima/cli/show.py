@@ -23,14 +23,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from anima.errors import BadArguments, HomeError, Refused
+from anima.errors import BadArguments, HomeError, NoSuchDocument, Refused, meant
 from anima.model import DocPath, Kind
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from anima import ForReview, Home, Proposal, Receipt, Remark
+    from anima import Document, ForReview, Home, Proposal, Receipt, Remark
 
 
 def plain(value: Any) -> Any:
@@ -126,6 +126,15 @@ def need_person(refusal: str, *, hint: str) -> None:
     """Raises Refused where nobody sits at a terminal who could be asked."""
     if not sys.stdin.isatty():
         raise Refused(refusal, rule="terminal", hint=hint)
+
+
+def document(home: Home, path: str) -> Document:
+    """A document for the owner: where there is none, they are told which they may have meant."""
+    try:
+        return home.read(path)
+    except NoSuchDocument as error:
+        error.hint = meant(path, [each.path for each in home.list_all()], error.hint or "", near=0.7)
+        raise
 
 
 def one_key(question: str) -> str:
@@ -244,9 +253,8 @@ def table(*columns: str, right: Sequence[str] = (), whole: Sequence[str] = ()) -
 
     made = Table(box=None, pad_edge=False, header_style="bold")
     for column in columns:
-        made.add_column(
-            column, overflow="fold", no_wrap=column in whole, justify="right" if column in right else "left"
-        )
+        side: Any = "right" if column in right else "left"
+        made.add_column(column, overflow="fold", no_wrap=column in whole, justify=side)
     return made
 
 
