@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anima import Home, Scope
+from anima import Home, HomeBusy, Scope
 from anima.sessions.flush import bullets_of, extract
 from anima.sessions.replay import Turn
 from anima.testing import Clock, Model
@@ -398,3 +398,45 @@ def test_what_was_said_before_in_other_clothes_is_written_once(home):
             session.log("user", "i prefer the window seat")
     lines = [line for line in log_of(home).splitlines() if line.startswith("- ")]
     assert len(lines) == 1 and "window seat" in lines[0]
+
+
+# -- locks ----------------------------------------------------------------------------------------------------------------
+
+
+class Watched(Clock):
+    """A clock that has somebody look whenever it is asked for the time."""
+
+    look = None
+
+    def __call__(self) -> datetime:
+        if self.look is not None:
+            look, self.look = self.look, None
+            other = threading.Thread(target=look)
+            other.start()
+            other.join()
+            self.look = look
+        return super().__call__()
+
+
+def test_a_flush_takes_session_and_home_in_the_order_of_a_call(tmp_path: Path) -> None:
+    clock, seen = Watched(), list[bool]()
+    with Home.create(tmp_path / "aria", name="Aria", clock=clock) as home:
+        session = home.session(scope=Scope.MAIN)
+        session.log("user", "Remember that the gate code changed")
+
+        def look() -> None:
+            """Somebody else: where the home is taken, can one still come into the session, and so wait for the home in it?"""
+            try:
+                with home.site.store.lock(patience=0):
+                    return
+            except HomeBusy:
+                pass
+            if is_free := session._mutex.acquire(blocking=False):
+                session._mutex.release()
+            seen.append(is_free)
+
+        clock.look = look
+        assert session.flush("test").status == "written"
+        clock.look = None
+        session.close()
+    assert seen and not any(seen)

@@ -34,7 +34,6 @@ SHARE = 0.4  # of the turns, for what nobody marked
 MAX_KEPT = 320
 MAX_MARKED = 1_500
 _MOST_MARKED = 20
-_LEAST = 0.0
 STATED, CHANGED = 0.6, 0.3
 SILENT = "flush-silent"
 MAX_TURN = 200_000  # characters of one turn that are looked at
@@ -170,7 +169,7 @@ class Flushing:
         if not wanted:
             return [], []
         suspicious = {line for line in wanted if scan_text(line)}  # one such line must not take the others with it
-        with self._site.store.lock():
+        with self._hand.at_work(), self._site.store.lock():  # in the order of a call
             held = self._held(now, turns)
             fresh = [line for line in wanted if _bare(line) not in held]
             plain = [line for line in fresh if line not in suspicious]
@@ -299,7 +298,7 @@ def _judged(turn: Turn) -> Kept | None:
         return None
     kind, at = _kind(text)
     score = telling(text)
-    if kind == "fact" and (score < _LEAST or all(map(_is_asked, _sentences(text)))):
+    if kind == "fact" and (score < 0 or all(map(_is_asked, _sentences(text)))):
         return None
     line = _marked(text) if kind == "remember" else _telling(text, at)
     return Kept(kind=kind, text=line, number=turn.number, score=score)
