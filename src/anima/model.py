@@ -210,10 +210,10 @@ class DocPath:
         return {"type": "function-plain", "function": function, "serialization": {"type": "to-string"}}
 
 
-def cited(raw: str) -> tuple[str, int] | None:
-    """The document and the first line that a citation names: `MEMORY.md:14`, `MEMORY.md#L14-L16`; None for anything else."""
-    found = re.fullmatch(r"([^:#]+)(?::|#L)(\d{1,9})(?:-L?\d{1,9})?", raw, re.ASCII)
-    return (found[1], int(found[2])) if found else None
+def cited(raw: str) -> tuple[str, int, int] | None:
+    """The document, the first and the last line that a citation names: `MEMORY.md:14`, `MEMORY.md#L14-L16`; None for no citation."""
+    found = re.fullmatch(r"([^:#]+)(?::|#L)(\d{1,9})(?:-L?(\d{1,9}))?", raw, re.ASCII)
+    return (found[1], int(found[2]), int(found[3] or found[2])) if found else None
 
 
 def is_address(place: object) -> bool:

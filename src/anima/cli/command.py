@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from anima.cli.show import complain, flat, inert, say, say_json, table_of, whisper
+from anima.cli.show import called, complain, flat, inert, quote, say, say_json, table_of, whisper
 from anima.errors import BadArguments, HomeError, MissingExtra, NoSuchHome, NoSuchSession, Refused, exit_code
 from anima.model import MAX_BYTES, OWN_FILE, OWNERS_OWN, is_address
 
@@ -359,7 +359,7 @@ def open_home(given: str | Path | None, settings: Sequence[str] = (), agent: str
         rows = (*home.layout.rows, *home.layout.others)
         if not any(row.path and home.exists(row.path) for row in rows if not row.path.endswith("/")):
             home.close()
-            hint = f"anima init {place} makes one there, and changes nothing else"
+            hint = f"anima init {quote(str(place))} makes one there, and changes nothing else"
             raise NoSuchHome(f"nothing in {place} is a home", hint=hint)
     return home
 
@@ -374,7 +374,7 @@ def need_trust(home: Home, *, may_ask: bool = False) -> None:
         home.trust()
         return
     said = "this folder was not made here, and nobody said that it is theirs; no model is told what stands in it"
-    hint = f"look at it with anima open, then say anima trust-home --home {home.name}"
+    hint = f"look at it with {called('open', home.name)}, then say {called('trust-home', home.name)}"
     raise Refused(said, rule="trust-home", hint=hint)
 
 

@@ -70,7 +70,7 @@ def init(path: str | None, dialect: str | None, yes: bool, home: str | None, as_
             if not (yes or there.site.store.begun) and os.path.exists(os.path.join(os.path.expanduser(place), ".git")):
                 told = f"{flat(place)} is a git repository, and no home yet; its files would stand among what git keeps"
                 if not (sys.stdin.isatty() and sys.stdout.isatty() and click.confirm(f"{told}. Make a home there?")):
-                    hint = f"take a folder of its own: anima init {flat(os.path.join(place, 'home'))}; or say --yes"
+                    hint = f"take its own folder: anima init {shlex.quote(os.path.join(place, 'home'))}; or say --yes"
                     raise Refused(f"{told}; nothing was made", rule="needs-a-yes", hint=hint)
     except NoSuchHome:
         before = set()

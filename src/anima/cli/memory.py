@@ -195,7 +195,7 @@ def review(
         if drop:
             home.inbox.deny(name)
         else:
-            gone = called(f"review --drop {flat(name)}")
+            gone = called(f"review --drop {show.quote(name)}")
             whisper(f"anima: {flat(name)} cannot be read, or was altered; {gone} removes it")
     if drop and names and set(names) <= set(broken):
         return Reply({"dropped": broken}, f"dropped: {', '.join(broken)}")

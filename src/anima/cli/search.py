@@ -196,7 +196,7 @@ def why(home: Home, place: str, line: str | None) -> Reply:
     if (named := cited(f"{place}:{line}" if line else place)) is None:
         DocPath.parse(place)
         raise BadArguments("say which line: anima why MEMORY.md:14")
-    found = home.past.why(*named)
+    found = home.past.why(*named[:2])
     change, revision = found.source.change, (found.revision or "none")[:8]
     told = inert(found.sentence) + (f" (change {change}, revision {revision})" if change else "")
     return Reply(found, f"{found.path}:{found.line}  {inert(found.text)}\n{told}")

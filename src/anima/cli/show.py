@@ -18,7 +18,7 @@ from datetime import date, datetime
 from enum import Enum
 from functools import cache, partial
 from pathlib import Path
-from shlex import quote
+from shlex import quote as quote
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -100,7 +100,7 @@ def program_name() -> str:
 
     here, found = os.path.abspath(sys.argv[0]), shutil.which("anima")
     is_found = found is not None and os.path.realpath(found) == os.path.realpath(here)
-    return here if os.path.basename(here) == "anima" and not is_found else "anima"
+    return quote(here) if os.path.basename(here) == "anima" and not is_found else "anima"
 
 
 def called(line: str, home: str | None = None) -> str:
@@ -313,11 +313,11 @@ def proposal(asked: Proposal, number: int, total: int) -> None:
     tell(f"who    {who}, {until}")
     if first.taint:
         out.print(f"after  it read text from: {', '.join(sorted(first.taint))}", style="yellow")
-    tell(f"rule   {asked.rule}: {inert(asked.why)}")
+    tell(f"rule   {asked.rule}: {flat(asked.why)}")
     if first.reason:
-        tell(f"says   “{inert(first.reason)}”")
+        tell(f"says   “{flat(first.reason)}”")
     for finding in asked.findings:
-        seen = f"scan   line {finding.line}: {inert(finding.message)} {inert(finding.shown)}"
+        seen = f"scan   line {finding.line}: {flat(finding.message)} {flat(finding.shown)}"
         tell(seen.rstrip(), style="yellow")
     last = asked.changes[-1]
     rest, gone, _ = asked.diff.rpartition(f"--- a/{last.path}\n+++ /dev/null\n")
@@ -335,10 +335,10 @@ def noted(given: Sequence[ForReview], first: int) -> None:
         entry = each.entry
         section = f" under “{flat(entry.section)}”" if entry.section else ""
         recalled = f", found {counted(each.recalls, 'time')} since" if each.recalls else ""
-        session = f" in session {entry.session[:8]}" if entry.session else ""
+        session = f" in session {flat(entry.session[:8])}" if entry.session else ""
         read = f", which had read: {', '.join(sorted(entry.origins))}" if entry.origins else ""
         tell(f"{number:>3}  {entry.id}  for {flat(entry.to.text)}{section}", style="bold")
-        tell(f"     {entry.time[:16].replace('T', ' ')}{session}{read}{recalled}", style="dim")
+        tell(f"     {flat(entry.time[:16].replace('T', ' '))}{session}{read}{recalled}", style="dim")
         for line in entry.text.rstrip("\n").split("\n"):
             tell(f"     {inert(line)}")
         for finding in each.findings:

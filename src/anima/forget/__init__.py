@@ -380,9 +380,9 @@ def _pattern(raw: str | None) -> re.Pattern[str] | None:
 
 
 def _line(site: Site, raw: str) -> tuple[DocPath, str]:
-    path, number = cited(raw) or ("", 0)
-    if not path:
-        raise BadArguments(f"{raw!r} is no line; write PATH:NUMBER, such as MEMORY.md:14")
+    path, number, last = cited(raw) or ("", 0, 0)
+    if not path or last != number:
+        raise BadArguments(f"{raw!r} is no line by itself; write PATH:NUMBER, such as MEMORY.md:14")
     document = site.store.documents.read(DocPath.parse(path))
     lines = lines_of(document.text)
     if not 1 <= number <= len(lines):

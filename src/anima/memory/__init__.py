@@ -22,7 +22,7 @@ from typing import Any, Literal
 from anima.errors import BadArguments, BadPath, Damaged, HomeError, NoSuchProposal, Refused, refuse_newer
 from anima.gate import APPROVAL_PLACES, CHANNEL
 from anima.gate.scan import scan_text
-from anima.layout import UNREVIEWED, folder_of
+from anima.layout import UNREVIEWED, folder_of, layer_at
 from anima.ledger import Key, Ledger
 from anima.model import Actor, Change, DocPath, Finding, Kind, Origin, Scope, Severity, fold
 from anima.store import Documents, State, Store
@@ -449,8 +449,13 @@ def _entry(place: DocPath, lines: list[str]) -> Noted | None:
 
 
 def legible(path: DocPath, text: str | None) -> str | None:
-    """A document for eyes: where entries wait, without what stands beside each of them for us."""
-    return re.sub(r"(?m)^<!-- \{.*\} -->\n\n?", "", text) if text and f"{UNREVIEWED}/" in path.key else text
+    """A document for eyes: where entries wait, without what we wrote beside each of them. What only looks like it is shown."""
+    lines = lines_of(text or "")
+    for entry, start, _ in parsed(path, text or ""):
+        is_ours = entry.layer == layer_folder(layer_at(path) or "") and not entry.is_whole
+        if is_ours and drawn(entry).startswith("".join(lines[start : start + 3])):
+            lines[start + 1 : start + 3] = ["", ""]
+    return "".join(lines) if text else text
 
 
 def _words_of(line: str) -> str:

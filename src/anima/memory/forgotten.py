@@ -69,12 +69,11 @@ class ForgottenList:
             self._state.put(FILE, dumped((held | fresh).values()))
         return len(fresh.keys() - held.keys())
 
-    def take_off(self, text: str) -> int:
-        """Takes off the list whatever a text holds of it: its owner wants it again. How many phrases that were."""
+    def take_off(self, text: str) -> None:
+        """Takes off the list whatever a text holds of it: its owner wants it again."""
         found = {phrase.digest for _, _, phrase in self._matches(text)}
         if found:
             self._state.put(FILE, dumped(phrase for digest, phrase in self._list().items() if digest not in found))
-        return len(found)
 
     def holds(self, text: str) -> bool:
         return next(self._matches(text), None) is not None

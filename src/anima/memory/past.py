@@ -183,7 +183,7 @@ class Past:
             raise StaleWrite(wanted[0].path.text if wanted else chosen[0].edits[0].path, theirs=None, ours=None)
         if not wanted:
             return ()
-        return self.writer.submit(wanted, what="undo", of=chosen[0].id if len(chosen) == 1 else session)
+        return self.writer.submit(wanted, what="undo", of=" ".join(intent.id for intent in chosen))
 
     def last_sweep(self) -> str:
         """The id of the newest night of dreaming that was not taken back."""
@@ -322,13 +322,13 @@ class Past:
         return self.store.ledger.batches() if self.store.begun else iter(())
 
     def _done_and_undone(self) -> tuple[list[Intent], set[str | None]]:
-        """The changes that were carried out, and which of them an undo of theirs, or of their session, took back that was not
-        taken back itself."""
+        """The changes that were carried out, and which of them an undo took back that was not taken back itself."""
         done, undone = [intent for intent, _ in self._done()], set[str | None]()
+        ids = {intent.id for intent in done}  # no conversation that is called like a change goes with it
         for intent in reversed(done):
             if intent.what == "undo" and intent.id not in undone:
-                undone.add(intent.of)  # a change, or a session with all that it wrote before
-            elif intent.session and intent.session in undone:
+                undone.update((intent.of or "").split())  # changes; older ones: a session with all that it wrote before
+            elif intent.session in undone and intent.session not in ids:
                 undone.add(intent.id)
         return done, undone
 

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from anima.config import FILE, load
 from anima.errors import BadArguments, BadText, HomeError, Refused, StaleWrite
 from anima.gate import GatePolicy, Situation, file_policy, judge, said, untrusted
-from anima.gate.scan import scan_text
+from anima.gate.scan import redact, scan_text
 from anima.layout import BOOTSTRAP, RUNBOOK, UNREVIEWED, Policy, layer_at, starter_texts
 from anima.memory import FIRST, Proposal, Proposals, Unreviewed, WaitingCalls, content_of, drawn, layer_folder, noted
 from anima.memory.forgotten import ForgottenList
@@ -315,7 +315,7 @@ class Writer:
         if full:
             judged = judged._replace(verdict=Verdict(answer=Answer.DENY, rule="too-many-pending", reason=full))
         first, rule = changes[0], judged.verdict.rule
-        fields = {"path": first.path.text, "rule": rule, "actor": str(first.actor), "session": first.session}
+        fields = {"path": redact(first.path.text)[0], "rule": rule, "actor": str(first.actor), "session": first.session}
         self.store.append("deny", {k: v for k, v in fields.items() if v is not None}, sync=False)
         return tuple(_receipt(change, "refused", judged) for change in changes)
 
@@ -506,13 +506,9 @@ def _receipt(wish: Change, status: str, judged: Judged, **more: Any) -> Receipt:
     )
 
 
-def owners(
-    path: DocPath, kind: Kind, text: str = "", *, base: str | None = None, to: DocPath | None = None, reason: str = ""
-) -> Change:
+def owners(path: DocPath, kind: Kind, text: str = "", **more: Any) -> Change:
     """A change by the owner's own hand."""
-    return Change(
-        path=path, kind=kind, text=text, base=base, to=to, actor=Actor.OWNER, origin=Origin.OWNER, reason=reason
-    )
+    return Change(path=path, kind=kind, text=text, actor=Actor.OWNER, origin=Origin.OWNER, **more)
 
 
 def becoming(path: DocPath, now: str | None, wanted: str | None, **by: Any) -> Change:

@@ -25,7 +25,6 @@ from anima.text.markdown import BOM, defuse_tags, marks_in, sections
 Status = Literal["shown", "cut", "missing", "hidden", "dropped", "empty", "unreadable"]
 LEAST = 64  # fewer characters than this of a text are not worth their heading
 _FROM = ", from line {}"
-_CLOCK_RESERVE = 800  # what the volatile side always keeps for the runtime block, whatever the clock says
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -242,7 +241,7 @@ def _give_room(blocks: list[_Block], layout: Layout, limits: Limits) -> None:
 
     others = [block for block in blocks if block.piece.row.form != "fixed"]
     volatile = sorted((block for block in others if not block.stable), key=turn)
-    reserve = min(_CLOCK_RESERVE, limits.total // 8)
+    reserve = min(800, limits.total // 8)  # what is always kept for the runtime block, whatever the clock says
     left = (limits.total - cost if cost <= limits.total else 0) - reserve
     for side, returned in (([block for block in others if block.stable], reserve), (volatile, 0)):
         floors = [

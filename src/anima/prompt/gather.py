@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import timedelta
@@ -330,7 +331,7 @@ class _Gathering:
         middle = text[first:last] if min(map(len, kept)) > room else ""  # what nobody looked at is never in sight
         said = f"{gone} dangerous line{'s' if gone > 1 else ''} from outside left out"
         place = document.path
-        self.notes.append(f"{place}: {said}; anima why {place}:LINE tells why")
+        self.notes.append(f"{place}: {said}; anima why {shlex.quote(f'{place}:LINE')} tells why")
         reasons.append(said)
         return kept[0] + middle + kept[1]
 

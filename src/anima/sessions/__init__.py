@@ -19,7 +19,6 @@ from anima.model import Scope
 CHATS = dict.fromkeys(("direct", "dm", "private"), Scope.MAIN)
 CHATS |= dict.fromkeys(("group", "channel", "room", "supergroup", "forum"), Scope.GROUP)
 _ALONE = {"main": Scope.MAIN, "subagent": Scope.SUBAGENT, "cron": Scope.CRON, "heartbeat": Scope.HEARTBEAT}
-_MAX_KEY = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,7 +35,7 @@ class Route:
 def route_of(key: str) -> Route:
     """What a session's key says; what it does not say clearly enough is GROUP. Raises BadArguments for no key at all."""
     parts = key.strip().split(":")
-    if not parts[0] or len(key) > _MAX_KEY:
+    if not parts[0] or len(key) > 1_000:
         raise BadArguments("a session key is words parted by colons, such as agent:main:telegram:group:42")
     agent = ""
     if parts[0].casefold() == "agent":

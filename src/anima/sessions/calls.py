@@ -28,9 +28,6 @@ if TYPE_CHECKING:
     from anima.store import Revision
 
 MAX_TEXT = 12_000
-MAX_HIT = 4_000
-MAX_RECALLED_LINES = 40
-TALK_CHARS = 700
 SKILLS, SKILL_PAGE = "skills", "SKILL.md"
 MOST_FILES = 100  # of a skill, that are named beside its page
 CHECKPOINT = "checkpoint"  # what history says where the session's own words are left out
@@ -92,7 +89,7 @@ class Calling:
             self._hand.take_in(hit.text, path=hit.path)
         answer, hits = self._with_unreviewed_counted(query, answer), list[dict[str, Any]]()
         for hit in answer:
-            text = hit.text[:MAX_HIT]
+            text = hit.text[:4_000]
             found: dict[str, Any] = {"path": hit.path.text, "start_line": hit.start_line, "end_line": hit.end_line}
             # What nobody reviewed stands in its frame, a group's words are its members'.
             found["text"] = self.listener.framed(hit.path, text) if hit.trusted else framed(text)
@@ -122,7 +119,7 @@ class Calling:
         transcripts = self._hand.rooms
         if not transcripts.kept or self.listener.scope is not Scope.MAIN:
             return [], ["transcripts are not searched here"]
-        found = transcripts.find(query, transcripts.asker(self.listener), limit=limit, max_chars=TALK_CHARS)
+        found = transcripts.find(query, transcripts.asker(self.listener), limit=limit, max_chars=700)
         self._hand.take_in("", sessions=(hit.session_id for hit in found.hits))
         hits = [
             {
@@ -144,7 +141,7 @@ class Calling:
             return
         key, hits = self._site.store.key, list[dict[str, object]]()
         for rank, hit in enumerate(answer, start=1):
-            lines = [digest for digest in key.lines(hit.text) if digest][:MAX_RECALLED_LINES]
+            lines = [digest for digest in key.lines(hit.text) if digest][:40]
             hits.append({"path": hit.path.text, "lines": lines, "rank": rank, "score": round(hit.score, 4)})
         fields: dict[str, object] = {
             "query": key.of(" ".join(query.casefold().split())),
@@ -158,7 +155,7 @@ class Calling:
         self._site.store.append("recall", fields, sync=False)
 
     def _memory_get(self, *, path: str, start: int, lines: int, offset: int) -> dict[str, Any]:
-        path, first = cited(path) or (path, 1)  # as a hit of memory_search names its place
+        path, first, _ = cited(path) or (path, 1, 1)  # as a hit of memory_search names its place
         return self._part(*self._seen(path), max(start, first), lines, offset)
 
     def _part(self, place: DocPath, text: str, start: int, lines: int, offset: int) -> dict[str, Any]:
@@ -464,9 +461,11 @@ class Calling:
         return replace(self._hand.wish(path, Kind.APPEND, log_line(content, now)), opening=log_heading(now))
 
     def _remembered(self, content: str, section: str | None) -> Change | Receipt:
-        path = self._target("memory")
-        # Who may not see a line does not learn by asking whether it stands there.
-        if content.strip() and (twin := twin_of(self.memory()[1], content)):
+        path, seen = self._target("memory"), self.memory()[1]
+        # Who may not see a line or a heading does not learn by asking whether it stands there.
+        if section is not None:
+            remembered(seen, content, section=section)
+        if content.strip() and (twin := twin_of(seen, content)):
             why = f"{path} line {twin.line} says so already: {twin.text}"
             return Receipt(status="known", path=path, rule="duplicate", reason=why)
         text = self._text(path)

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from anima.config import FILE
 from anima.errors import BadArguments, HomeError
-from anima.gate import FlowEvent, GatePolicy, Situation, flows_after, may, said
+from anima.gate import FlowEvent, GatePolicy, Situation, flows_after, is_danger, is_secret, may, said
 from anima.gate.scan import scan_text
 from anima.layout import Listener, Sight, is_unreviewed
 from anima.layout.trust import ReadOutside, served
@@ -57,7 +57,6 @@ if TYPE_CHECKING:
     from anima.prompt.identity import Subagent
     from anima.sessions.replay import Resumed
 
-_MINUTE = timedelta(minutes=1)
 _ACCESS: tuple[Access, ...] = ("none", "ro", "rw")
 
 
@@ -305,7 +304,7 @@ class Hand:
         receipt hangs on that then."""
         with self._mutex:
             now = self.site.clock()
-            while self._recent and now - self._recent[0] > _MINUTE:
+            while self._recent and now - self._recent[0] > timedelta(minutes=1):
                 self._recent.popleft()
             sight = self.listener.sight(self.site.layout, change.path)
             situation = Situation(
@@ -325,7 +324,7 @@ class Hand:
                     pass  # nothing stands there, or the road in says what is wrong with it
                 else:
                     change = replace(change, text=before + change.text, added=change.text)
-            receipt = self.rooms.writer().submit([change], situation=situation, what=what)[0]
+            receipt = self.rooms.writer().submit([_spoken(change)], situation=situation, what=what)[0]
             if receipt.status != "refused":
                 self._recent.append(now)
             # A revision has an id only where something changed, and so tells what stood there; so does a place.
@@ -336,11 +335,17 @@ class Hand:
         if self.access != "rw":
             verdict = said(Answer.DENY, "read-only", access=self.access)
             return Receipt(status="refused", path=change.path, rule=verdict.rule, reason=verdict.reason)
-        card = self.rooms.propose(change, wish, self.listener.layer)
+        card = self.rooms.propose(_spoken(change), wish, self.listener.layer)
         if card is None:
             why = "enough of whoever asks waits for the owner already; once it is decided, ask again"
             return Receipt(status="refused", path=change.path, rule="too-many-pending", reason=why)
         return Receipt(status="pending", path=change.path, proposal=card.id, rule=card.rule, reason=card.why)
+
+
+def _spoken(change: Change) -> Change:
+    """A change without its reason where that holds a secret or a danger: cards and history show it as it is."""
+    is_unfit = any(is_secret(found) or is_danger(found) for found in scan_text(change.reason))
+    return replace(change, reason="") if is_unfit else change
 
 
 # -- the owner's own sentences ----------------------------------------------------------------------------------------

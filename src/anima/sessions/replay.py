@@ -484,10 +484,10 @@ def call_kept(
     call: dict[str, Any] = {"arguments": _fitted(whole["arguments"])[0]}
     if read := sorted(read):
         call["read"] = read
-    if "status" in answer and "path" in answer:
-        call["receipt"] = {key: answer[key] for key in _RECEIPT if answer.get(key) is not None}
-    text = _fitted(whole["answer"])[1]
-    return Turn(timestamp="", role="tool", content=text, name=str(name)[:_NAME], call=call, redacted=kinds)
+    shown, text = whole["answer"], _fitted(whole["answer"])[1]
+    if isinstance(shown, dict) and "status" in shown and "path" in shown:
+        call["receipt"] = {key: shown[key] for key in _RECEIPT if shown.get(key) is not None}
+    return Turn(timestamp="", role="tool", content=text, name=redact(str(name))[0][:_NAME], call=call, redacted=kinds)
 
 
 def told(value: object) -> str:

@@ -29,7 +29,6 @@ KNOWN_BYTES = 6_144
 KNOWN_BULLETS = 10
 TAGS = 10
 TAGGED_RECALLS = 200
-WEEK = timedelta(days=7)
 RECENT = 10
 
 
@@ -70,7 +69,7 @@ class SelfReport:
         site, listener, transcripts = self._site, self.listener, self._hand.rooms
         bullets = [line for line in lines_of(self._memory()[1]) if _is_point(line)]
         nights = self._nights() if listener.is_owner else Nights()
-        store, since = site.store, site.clock() - WEEK
+        store, since = site.store, site.clock() - timedelta(days=7)
         records = store.ledger.records(kinds=("recall",)) if store.begun else ()
         recent = (record.fields for record in records if record.time >= since)
         recalls = [fields for fields in recent if fields.get("layer", "") == listener.layer]

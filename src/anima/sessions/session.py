@@ -403,11 +403,10 @@ class Sessions(Rooms):
         without a channel, `sender` is all of it. Nobody named is the owner, and so is who is named in `owner`; anybody
         else has a layer of their own. In a direct chat the chat is the sender. A group chat (`chat_type`) narrows the
         scope to GROUP; with `group` it has `groups/<channel.id>/` as its own memory. `complete` is the host's model,
-        asked once before a cut. `id` is a door's own name for it, where it has one. With a `guest`, its credential and
-        what the owner calls it, the conversation is one of an agent elsewhere, and counts as having read text from
-        outside. With an `id`, the session has that of the conversation elsewhere that it is. Raises BadArguments when a
-        binding gives this channel, account and chat to another agent, and for an id that there is: what was read in
-        that session must not be lost."""
+        asked once before a cut. With a `guest`, its credential and what the owner calls it, the conversation is one of
+        an agent elsewhere, and counts as having read text from outside. With an `id`, the session has that of the
+        conversation elsewhere that it is. Raises BadArguments when a binding gives this channel, account and chat to
+        another agent, and for an id that there is: what was read in that session must not be lost."""
         if id and self.kept and self.has(id):
             raise BadArguments(f"there is a session {id} already; it can be resumed")
         if self.site.config.binding and (channel or account or chat):  # one agent never speaks in the place of another

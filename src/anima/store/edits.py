@@ -22,7 +22,6 @@ from anima.model import MAX_BYTES, Actor, Answer, Change, DocPath, Kind, Verdict
 from anima.store import Batch, Head, Note, Revision
 from anima.store.safe_open import Signature
 
-_MAX_DIFF_LINES = 40_000  # above this a diff only tells what was taken out and put in; below, it is quick
 _START = datetime(1970, 1, 1, tzinfo=UTC)
 _TIES = ("Ledger: ", "Batch: ", "Actor: ")
 
@@ -255,7 +254,7 @@ def patch_of(path: str, old: bytes | None, new: bytes | None) -> str:
     start = common(was, now)
     end = common(was[start:][::-1], now[start:][::-1])
     # How many lines lie between the common beginning and the common end: finding a good diff costs more than that.
-    if sum(text.count(b"\n", start, len(text) - end) for text in (was, now)) > _MAX_DIFF_LINES:  # linear, though large
+    if sum(text.count(b"\n", start, len(text) - end) for text in (was, now)) > 40_000:  # linear, though large
         before, after = (text.decode("utf-8", "replace").splitlines() for text in (was, now))
         head = [f"--- a/{path}", f"+++ b/{path}", f"@@ -1,{len(before)} +1,{len(after)} @@"]
         patch = "\n".join([*head, *("-" + line for line in before), *("+" + line for line in after), ""])

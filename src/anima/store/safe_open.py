@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import os
+import shlex
 import stat
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
@@ -151,7 +152,7 @@ class HeldFolder:
             self.root = self.name = str(given.resolve(strict=True))
             self._fd = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except FileNotFoundError:
-            hint = f"anima init {given} makes a home there; in Python, Home.create"
+            hint = f"anima init {shlex.quote(str(given))} makes a home there; in Python, Home.create"
             raise NoSuchHome(f"{given}: there is no such folder", hint=hint) from None
         except NotADirectoryError:
             raise NoSuchHome(f"{given}: a home is a folder, and this is a file") from None

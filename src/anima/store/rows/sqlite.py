@@ -12,6 +12,7 @@ import json
 import os
 import re
 import secrets
+import shlex
 import sqlite3
 import threading
 import time
@@ -28,7 +29,6 @@ from anima.store.rows.transaction import WAIT, Engine, Row, Transaction, schema_
 from anima.text import read_table
 
 _MADE = "anima_made"  # the table that tells a file of ours, and which texts made it
-_INNER = re.compile("sqlite_|libsql_|_litestream")  # what an engine keeps for itself
 _BOTH = re.compile(r"^(?:create table|create index|alter table \S+ add column)\b.*?;$", re.M | re.S)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
@@ -65,9 +65,9 @@ class OneFile(Engine):
             self._bring_up(db)
 
     def _bring_up(self, db: sqlite3.Connection) -> None:
-        """Makes the tables, or brings them up to date. Raises Refused for a file of another program's."""
+        """Makes the tables, or brings them up to date. Raises Refused for a file of another program's, but for an engine's own."""
         held = [row[0] for row in db.execute("select name from sqlite_master where type = 'table'").fetchall()]
-        if _MADE not in held and [name for name in held if not _INNER.match(name)]:
+        if _MADE not in held and [name for name in held if not name.startswith(("sqlite_", "libsql_", "_litestream"))]:
             raise Refused(f"{self.name}: this is a file of another program's; nothing was written", rule="foreign-file")
         if (done := self._done(db) if _MADE in held else 0) > len(schema_texts()):
             raise NewerFormat("the file", found=done, known=len(schema_texts()))
@@ -255,7 +255,7 @@ def one_file(address: str, *, create: bool) -> OneFile:
     path = file_at(address)
     if (mark := mark_of(path)) is None:
         if not create:
-            raise NoSuchHome(f"file:{path}: there is no such file", hint=f"anima init file:{path}")
+            raise NoSuchHome(f"file:{path}: there is no such file", hint=f"anima init {shlex.quote(f'file:{path}')}")
         try:
             os.makedirs(os.path.dirname(path), exist_ok=True)
             os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
