@@ -96,6 +96,17 @@ def test_what_a_session_wrote_is_taken_back_once(home: Home) -> None:
     assert [home.undo(change) for change in changes] == [(), ()]
 
 
+def test_a_session_of_more_changes_than_a_record_can_name_is_taken_back(home: Home) -> None:
+    with home.session(scope=Scope.MAIN) as session:
+        for number in range(280):
+            session.call("memory_write", {"target": "daily_log", "content": f"box {number} was moved"})
+    changes = [each.id for each in home.past.changes(session=session.id)]
+    home.undo(session=session.id)
+
+    assert not any("was moved" in home.read(each.path).text for each in home.list_all("memory"))
+    assert home.undo(changes[0]) == ()
+
+
 def line_of(home: Home, words: str) -> int:
     return next(n for n, line in enumerate(home.read("MEMORY.md").text.splitlines(), 1) if words in line)
 

@@ -18,7 +18,7 @@ from anima.ledger import Edit, Intent, Record
 from anima.ledger.views import OWNERS, Fault, Verification, verify
 from anima.memory import content_of, legible
 from anima.memory.write import Writer, becoming
-from anima.model import Actor, Change, DocPath, Document, Kind, Origin, Receipt, Source, digest_of
+from anima.model import MAX_PATH, Actor, Change, DocPath, Document, Kind, Origin, Receipt, Source, digest_of
 from anima.site import Site
 from anima.store import History, Revision
 from anima.text.diff import diff_of, merge
@@ -183,7 +183,8 @@ class Past:
             raise StaleWrite(wanted[0].path.text if wanted else chosen[0].edits[0].path, theirs=None, ours=None)
         if not wanted:
             return ()
-        return self.writer.submit(wanted, what="undo", of=" ".join(intent.id for intent in chosen))
+        names = " ".join(intent.id for intent in chosen)
+        return self.writer.submit(wanted, what="undo", of=names if len(names) <= MAX_PATH else session)
 
     def last_sweep(self) -> str:
         """The id of the newest night of dreaming that was not taken back."""
@@ -327,7 +328,7 @@ class Past:
         ids = {intent.id for intent in done}  # no conversation that is called like a change goes with it
         for intent in reversed(done):
             if intent.what == "undo" and intent.id not in undone:
-                undone.update((intent.of or "").split())  # changes; older ones: a session with all that it wrote before
+                undone.update((intent.of or "").split())  # changes; of very many, their session with all that it wrote before
             elif intent.session in undone and intent.session not in ids:
                 undone.add(intent.id)
         return done, undone
