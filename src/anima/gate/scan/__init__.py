@@ -9,7 +9,6 @@ Not here: what follows from a finding. The gate decides, by where the text came 
 
 from __future__ import annotations
 
-import hashlib
 import json
 import unicodedata
 from bisect import bisect_left, bisect_right
@@ -25,35 +24,36 @@ from anima.gate.scan.secrets import PLACEHOLDER as PLACEHOLDER
 from anima.gate.scan.secrets import find_secrets as find_secrets
 from anima.gate.scan.secrets import redact as redact
 from anima.gate.scan.sights import MOST, Origins, Sighting, compiled, each_once, findings, fold, pattern_of, table
-from anima.model import Finding, Severity
+from anima.model import LONG, Finding, Severity, digest_of
 from anima.text import INVISIBLE, may_hide, name_of, visible
 
 CARRIERS = 1000  # hidden texts that are read in turn, at most
 
 
-_LONG, _FEW = 1_000_000, 4  # characters of a text that is not scanned twice, and how many such are known
-_known: dict[bytes, tuple[Finding, ...]] = {}  # by the digest of the text, on which alone the findings depend
+_FEW = 4  # long texts that are not scanned twice
+_known: dict[str, tuple[Finding, ...]] = {}  # by the digest of the text, on which alone the findings depend
 
 
 def scan_text(text: str) -> tuple[Finding, ...]:
     """Everything the scan sees in a text, sorted by where it starts."""
     global _known
-    mark = hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest() if len(text) >= _LONG else b""
+    mark = digest_of(text) if len(text) >= LONG else ""
     if mark in _known:  # it was written a moment ago, and an undo brings it back
         return _known[mark]
-    tokens = each_once(text)
-    found = findings(text, (*_plain(text, tokens), *_carried(text, tokens)))
+    tokens, hides = each_once(text), may_hide(text)
+    found = findings(text, (*_plain(text, tokens, hides), *_carried(text, tokens, hides)))
     if mark:
         _known = {**dict(list(_known.items())[1 - _FEW :]), mark: found}
     return found
 
 
-def _plain(text: str, tokens: str) -> Iterator[Sighting]:
+def _plain(text: str, tokens: str, hides: bool | None = None) -> Iterator[Sighting]:
     """What the text says as it stands."""
-    folded = fold(text)
+    hides = may_hide(text) if hides is None else hides
+    folded = fold(text, hides)
     origins = Origins(text, folded)
     # Only hidden characters can make two words one.
-    words = frozenset(compiled(orders.WORDS).findall(folded if may_hide(text) else fold(tokens)))
+    words = frozenset(compiled(orders.WORDS).findall(folded if hides else fold(tokens)))
     found = list(masked_spans(text, secrets_in(text, (), tokens)))
     # With its secrets blanked, because what other findings show must not give them away; of the same length, so that
     # places stay the same.
@@ -69,9 +69,9 @@ def _plain(text: str, tokens: str) -> Iterator[Sighting]:
     yield from orders.instructions(safe, folded, origins, words)
 
 
-def _carried(text: str, tokens: str) -> Iterator[Sighting]:
+def _carried(text: str, tokens: str, hides: bool) -> Iterator[Sighting]:
     """What the text carries out of sight, and what that says in turn."""
-    if may_hide(text):
+    if hides:
         found = hidden.messages(text)
         yield from _hidden(text, found)
         decoded = [(spot, spot.decoded) for spot in found if spot.decoded]
@@ -142,9 +142,7 @@ def redact_said(text: str, patterns: Sequence[Pattern[str]] = ()) -> tuple[str, 
     secrets = secrets_in(said.text, patterns)
     is_whole = secrets == [(0, len(said.text), CROWDED)]
     inside = [(0, len(shown), CROWDED)] if is_whole else said.places(secrets)
-    return (
-        (strike(shown, inside), (*found, *findings(shown, masked_spans(shown, inside)))) if inside else (shown, found)
-    )
+    return strike(shown, inside), (*found, *findings(shown, masked_spans(shown, inside)))
 
 
 class _Strings:

@@ -41,6 +41,8 @@ _FOLDS = _Folds()
 _LONG = 10_000  # characters from which a text is folded by what is rare in it
 _FEW = 32  # characters that change, each of which is replaced by itself
 _ASCII = bytes([9, 10, 12, 13, *range(32, 127)])
+_ZEROS = bytes.maketrans(b"123456789", b"000000000")
+_PIECES = re.compile(rb"(?s:.{1,32768})[^\n]*\n?")  # of whole lines, which are quicker to take apart than all at once
 _IN_NUMBERS = bytes(range(33, 65))  # digits, and signs that can stand with them
 LEAST_BLOB = 16  # characters of a word that can be a key, or text that is encoded
 
@@ -54,16 +56,17 @@ def each_once(text: str) -> str:
 def _unlike(text: str) -> str:
     """One line for all that differ in their digits alone; but every line that has digits in something else than a number."""
     raw = text.encode("utf-8", "surrogatepass")
-    kinds = raw.translate(bytes.maketrans(b"123456789", b"000000000")).split(b"\n")
-    one = set(kinds)
-    if 2 * len(one) > len(kinds):
+    one = set[bytes]()
+    for piece in _PIECES.finditer(raw):
+        one.update(piece[0].translate(_ZEROS).split(b"\n"))
+    if 2 * len(one) > raw.count(b"\n") + 1:
         return text
     named = set[bytes]()
     for kind in one:
         numbered = [word for word in kind.split() if b"0" in word]
         if any(len(word) >= LEAST_BLOB or word.translate(None, _IN_NUMBERS) for word in numbered):
             named.add(kind)
-    lines = zip(kinds, raw.split(b"\n"), strict=True) if named else ()
+    lines = zip(raw.translate(_ZEROS).split(b"\n"), raw.split(b"\n"), strict=True) if named else ()
     return b"\n".join([*one, *(line for kind, line in lines if kind in named)]).decode("utf-8", "surrogatepass")
 
 
@@ -72,9 +75,9 @@ def rare(text: str) -> set[str]:
     return set(text.encode("utf-8", "surrogatepass").translate(None, _ASCII).decode("utf-8", "surrogatepass"))
 
 
-def fold(text: str) -> str:
-    """The text without case, accents, look-alikes, styled letters and invisible characters."""
-    if text.isascii() and not may_hide(text):
+def fold(text: str, hides: bool | None = None) -> str:
+    """The text without case, accents, look-alikes, styled letters and invisible characters; `hides` is what `may_hide` says."""
+    if text.isascii() and not (may_hide(text) if hides is None else hides):
         return text.lower()
     changed = {c: _FOLDS[ord(c)] for c in rare(text) if _FOLDS[ord(c)] != c} if len(text) > _LONG else {}
     # One after the other, so none may give what another one takes.
