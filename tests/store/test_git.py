@@ -23,7 +23,9 @@ from hypothesis import strategies as st
 
 from anima.errors import BadPath, Damaged, NoSuchRevision, Refused
 from anima.model import MAX_BYTES
-from anima.store.git import History, Note, blob_id
+from anima.store import Note
+from anima.store.edits import blob_id
+from anima.store.git import History
 
 NOON = datetime(2026, 5, 8, 12, 0, tzinfo=timezone(timedelta(hours=-5)))
 NOTE = Note(what="write", actor="agent", author="Aria", time=NOON)
@@ -507,7 +509,8 @@ def test_all_files_are_the_owners_alone(tmp_path: Path) -> None:
 HOSTILE_CALLS = """
 import sys
 from datetime import datetime, UTC
-from anima.store.git import History, Note
+from anima.store import Note
+from anima.store.git import History
 history = History.open(sys.argv[1])
 note = Note(what="write", actor="agent", author="Aria", time=datetime(2026, 5, 8, tzinfo=UTC), reason="x")
 first = history.head()
@@ -896,7 +899,8 @@ def test_a_tree_that_names_itself_without_end_is_cut_short(home: Path, history: 
 WORKER = """
 import sys
 from datetime import datetime, UTC
-from anima.store.git import History, Note
+from anima.store import Note
+from anima.store.git import History
 history = History.create(sys.argv[1], bare=False)
 note = Note(what="write", actor="agent", author="Aria", time=datetime(2026, 5, 8, tzinfo=UTC))
 for number in range(int(sys.argv[3])):

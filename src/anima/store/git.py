@@ -23,13 +23,10 @@ from anima.errors import Damaged, NoSuchRevision, Refused, printable
 from anima.model import DocPath
 from anima.store import Brought, Note, Revision
 from anima.store import repository as repo
-from anima.store.edits import anchor_of, blob_id, message_of, patch_of, person_of, revision_of
+from anima.store.edits import anchor_of, message_of, patch_of, person_of, revision_of
 from anima.store.private import BARE, GIT
 from anima.store.repository import Commit, Entry, Repository, is_file, lay_out, mapped
 from anima.store.safe_open import held, open_beneath, write_all
-
-__all__ = ["History", "Note", "Revision", "blob_id"]
-
 
 _Files = Mapping[tuple[bytes, ...], bytes | Entry | None]  # by the parts of their paths
 Clean = Callable[[str, bytes], bytes | None]
