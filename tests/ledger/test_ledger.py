@@ -18,8 +18,8 @@ from hypothesis import strategies as st
 
 from anima.errors import BadArguments, Damaged, NewerFormat
 from anima.ledger import FORMAT, ORIGINAL, Edit, Intent, Key, Ledger, sealed
-from anima.ledger.views import Verification, verify
-from anima.model import Actor, Kind, Origin, Scope
+from anima.ledger.views import Provenance, Verification, verify
+from anima.model import Actor, DocPath, Kind, Origin, Scope
 
 KEY = Key(b"0123456789abcdef0123456789abcdef")
 OTHER = Key(b"another key of enough bytes here")
@@ -116,7 +116,7 @@ def fault_line(result: Verification) -> int:
 
 
 def an_intent(name: str = "c1", **more: Any) -> Intent:
-    edit = Edit(path="MEMORY.md", kind=Kind.WRITE, digest=KEY.of("x"), lines=(KEY.line("x"),))
+    edit = Edit(path="MEMORY.md", kind=Kind.WRITE, digest=KEY.of("x"), lines=KEY.line("x"))
     return Intent(id=name, what="write", edits=(edit,), actor=Actor.AGENT, origin=Origin.AGENT, **more)
 
 
@@ -151,11 +151,12 @@ def test_composed_and_decomposed_letters_are_one_line() -> None:
 
 
 def test_blank_lines_and_bare_markers_have_no_digest() -> None:
-    assert KEY.lines("\n  \r\n-\n- \nx\n")[:-2] == ["", "", "", ""]
+    assert {KEY.line(line) for line in ("", "  \r", "-", "- ")} == {""}
+    assert KEY.distinct("\n  \r\n-\n- \nx\n") == KEY.line("x")
 
 
 def test_crlf_and_lf_texts_have_the_same_lines_but_not_the_same_text() -> None:
-    assert KEY.lines("- a\r\n- b\r\n") == KEY.lines("- a\n- b\n")
+    assert KEY.distinct("- a\r\n- b\r\n") == KEY.distinct("- a\n- b\n")
     assert KEY.of("- a\r\n") != KEY.of("- a\n")
 
 
@@ -176,14 +177,24 @@ _LINES = st.text(alphabet="-*+1٣.) \t\r\v\x85\u2000\u2028\xa0ae\u0301é\u0338\u
 @given(_LINES)
 def test_the_lines_of_a_text_have_the_digests_that_each_has_alone(text: str) -> None:
     alone = [KEY.line(line) for line in text.split("\n")]
-    assert KEY.lines(text) == alone
-    assert KEY.distinct(text) == [digest for digest in dict.fromkeys(alone) if digest]
+    solid = [digest for digest in dict.fromkeys(alone) if digest]
+    assert KEY.each(KEY.distinct(text)) == solid
+    assert KEY.each(KEY.distinct(text, solid[:2])) == solid[2:]
+
+
+def test_a_long_text_has_its_own_digests_however_many_were_asked_for_before() -> None:
+    texts = ["".join(f"- line {n:06} of {name}\n" for n in range(60_000)) for name in "abcdef"]
+    key, told = Key(b"k" * 32), [Key(b"k" * 32).distinct(text) for text in texts]
+    for n in (0, 1, 2, 3, 4, 5, 0, 5, 5, 1):
+        again = "".join(list(texts[n]))  # equal, and another object
+        assert (key.of(again), key.distinct(again)) == (Key(b"k" * 32).of(texts[n]), told[n])
+    assert key.distinct(texts[0], Key.each(told[0])[1:]) == key.line("line 000000 of a")
 
 
 def test_the_digest_of_a_line_is_what_ledgers_hold() -> None:
     data = "likes café".encode()
-    told = blake2b(data, digest_size=16, key=KEY._secret, person=b"anima line").hexdigest()
-    assert KEY.lines("likes  cafe\u0301\r\n 3) likes café") == [KEY.line("- likes café")] * 2 == [told] * 2
+    told = blake2b(KEY._secret + data, digest_size=8, person=b"anima line").hexdigest()
+    assert KEY.distinct("likes  cafe\u0301\r\n 3) likes café") == KEY.line("- likes café") == told
 
 
 def test_a_key_of_the_wrong_length_is_damage() -> None:
@@ -251,16 +262,16 @@ def test_opening_reads_only_the_end_of_a_long_ledger() -> None:
 def test_a_record_longer_than_any_block_is_read_back() -> None:
     log = filled(3)
     ledger = open_ledger(log)
-    ledger.add("outside", {"lines": [KEY.line(str(i)) for i in range(70_000)]})
+    ledger.add("outside", {"lines": "".join(KEY.line(str(i)) for i in range(70_000))})
     ledger.add("done", {"id": "c1"})
     again = open_ledger(log)
     assert [record.n for record in again.records(2)] == [3, 4, 5]
-    assert len(next(again.records(3)).fields["lines"]) == 70_000
+    assert len(KEY.each(next(again.records(3)).fields["lines"])) == 70_000
     assert checked(log).ok
 
 
 def long_intent() -> Intent:
-    edit = Edit(path="MEMORY.md", kind=Kind.WRITE, lines=tuple(KEY.line(str(i)) for i in range(5_000)))
+    edit = Edit(path="MEMORY.md", kind=Kind.WRITE, lines="".join(KEY.line(str(i)) for i in range(5_000)))
     return replace(an_intent(taint=frozenset({Origin.WEB}), scope=Scope.MAIN), edits=(edit,))
 
 
@@ -292,8 +303,8 @@ def test_the_hash_of_a_record_is_that_of_its_line_without_it(fields: dict[str, A
     record, line = sealed(7, "t", "done", fields, prev=ORIGINAL, key=KEY)
     body = {**fields, "n": 7, "t": "t", "kind": "done", "prev": ORIGINAL}
     assert record.hash == KEY.seal(json.dumps(body, sort_keys=True, separators=(",", ":")).encode())
-    whole = {**body, "hash": record.hash}
-    assert line == json.dumps(whole, sort_keys=True, separators=(",", ":")).encode() + b"\n"
+    rest = json.dumps(body, sort_keys=True, separators=(",", ":")).encode()[1:]
+    assert line == b'{"hash":"%s",%s\n' % (record.hash.encode(), rest)
 
 
 def test_only_records_that_ask_for_it_are_synced() -> None:
@@ -317,6 +328,13 @@ def test_text_is_refused(value: object) -> None:
     assert bytes(log.data) == before
 
 
+def test_only_digests_may_be_longer_than_a_path() -> None:
+    ledger = open_ledger(filled(2))
+    assert ledger.add("outside", {"lines": KEY.line("x") * 100}).n == 3
+    with pytest.raises(BadArguments):
+        ledger.add("outside", {"lines": KEY.line("x") * 100 + " "})
+
+
 @pytest.mark.parametrize("name", ["n", "t", "kind", "prev", "hash"])
 def test_a_field_cannot_take_the_place_of_the_chain(name: str) -> None:
     with pytest.raises(BadArguments):
@@ -327,7 +345,7 @@ def test_no_word_of_a_document_or_reason_is_in_the_file(tmp_path: Path) -> None:
     ledger = open_ledger(FileLog(tmp_path / "ledger.jsonl"))
     ledger.begin("aria")
     text = "- Ana moved to Montevideo\n- her passphrase is swordfish\n"
-    lines = tuple(digest for digest in KEY.lines(text) if digest)
+    lines = KEY.distinct(text)
     edit = Edit(path="MEMORY.md", kind=Kind.WRITE, digest=KEY.of(text), lines=lines)
     intent = an_intent(reason=KEY.of("she told me about Montevideo"))
     ledger.intend(Intent(**{name: getattr(intent, name) for name in intent.__slots__} | {"edits": (edit,)}))
@@ -387,7 +405,7 @@ maybe_edit = st.builds(
     after=st.none() | st.integers(0, 1 << 40),
     to=st.none() | word,
     temp=st.none() | word,
-    lines=st.lists(digests, max_size=4).map(tuple),
+    lines=st.lists(digests, max_size=4).map("".join),
 )
 maybe_intent = st.builds(
     Intent,
@@ -779,3 +797,28 @@ def test_clocks_that_run_backwards_do_not_matter() -> None:
     ledger.add("trust", {})
     ledger.add("trust", {})
     assert checked(log).ok
+
+
+# --- where lines came from
+
+
+@pytest.mark.parametrize("asked", [(), (1,), (2,), (1, 2, 3)])
+def test_a_line_has_the_source_it_should_whenever_somebody_asks(asked: tuple[int, ...]) -> None:
+    ledger, view, path = open_ledger(filled(0)), Provenance(KEY), DocPath.parse("MEMORY.md")
+    first = Edit(path="MEMORY.md", kind=Kind.WRITE, digest=KEY.of("1"), lines=KEY.distinct("- web\n- both\n"))
+    back = replace(first, lines=KEY.distinct("- web\n- new\n"))
+    again = replace(first, lines=KEY.distinct("- both\n"))
+    told = [(1, "write", first, Origin.WEB), (2, "undo", back, Origin.OWNER), (3, "write", again, Origin.OWNER)]
+    for number, what, edit, origin in told:
+        ledger.intend(replace(an_intent(str(number)), what=what, edits=(edit,), origin=origin))
+        ledger.done(str(number))
+        view.follow(ledger)
+        assert number not in asked or view.source(path, "- web").origin is Origin.WEB
+    sources = {line: view.source(path, line) for line in ("* web", "both", "new", "else")}
+    assert {line: source.change for line, source in sources.items()} == {
+        "* web": "1",
+        "both": "3",
+        "new": "2",
+        "else": None,
+    }
+    assert sources["* web"].origin is Origin.WEB and sources["else"].origin is Origin.OUTSIDE

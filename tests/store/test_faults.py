@@ -80,7 +80,7 @@ def begin(home: Home, *edits: Edit, of: Actor = Actor.OWNER, origin: Origin = Or
 
 def append_edit(home: Home, piece: str, path: str = LOG) -> Edit:
     size = len(home.read(path).text.encode())
-    lines = tuple(home.site.store.key.line(line) for line in piece.splitlines())
+    lines = "".join(home.site.store.key.line(line) for line in piece.splitlines())
     return Edit(
         path=path,
         kind=Kind.APPEND,

@@ -19,10 +19,11 @@ from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from anima.errors import BadArguments, Damaged, refuse_newer
-from anima.model import MAX_PATH, Actor, Kind, Origin, Scope
+from anima.model import LONG, MAX_PATH, Actor, Kind, Origin, Scope
 from anima.text import SIGN, bullet_text
 
-FORMAT = 3  # of the home as a whole; a ledger begins with it, and a greater number is refused
+FORMAT = 4  # of the home as a whole; a ledger begins with it, and a greater number is refused
+_WIDE = 16  # characters of a line's digest
 _HALF = 2**24  # of a record's number, which is hidden half by half
 ORIGINAL = "0" * 64  # what the first record names as the one before it
 
@@ -72,13 +73,16 @@ class Still:
 class Key:
     """Makes the keyed digests of one home. Whoever has not the key can neither guess nor test a text."""
 
-    __slots__ = ("_line", "_secret")
+    __slots__ = ("_known", "_last", "_line", "_secret")
 
     def __init__(self, secret: bytes) -> None:
         if not 16 <= len(secret) <= 64:
             raise Damaged("the home's key has not the right length", hint="put the key of this home back from a backup")
         self._secret = secret
-        self._line = hashlib.blake2b(digest_size=16, key=secret, person=b"anima line")  # copied for each line
+        # Copied for each line. The key stands before the line, and not in a block of its own: that halves the work.
+        self._line = hashlib.blake2b(secret, digest_size=_WIDE // 2, person=b"anima line")
+        self._last: tuple[object, str] = (None, "")  # the last long text, and its digest
+        self._known: dict[str, str] = {}  # by the digests of the last long texts, those of their lines
 
     def __repr__(self) -> str:
         return f"Key({self.id[:8]}…)"
@@ -93,8 +97,14 @@ class Key:
         return self._digest(b"", b"anima key")
 
     def of(self, text: str | bytes) -> str:
-        """The digest of a whole text, exact to the byte."""
-        return self._digest(text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text, b"anima text")
+        """The digest of a whole text, exact to the byte. A long one is asked for several times while it is changed."""
+        known, digest = self._last
+        if known is not text:
+            digest = self._digest(
+                text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text, b"anima text"
+            )
+            self._last = (text, digest) if len(text) >= LONG else self._last
+        return digest
 
     def line(self, text: str) -> str:
         """The digest of one line, the same wherever it stands; "" for one that says nothing. Equal for lines that differ only in
@@ -105,14 +115,19 @@ class Key:
         """The digest of a phrase that stays forgotten, of its words as `forgotten` cuts them."""
         return self._digest(words.encode("utf-8", "surrogatepass"), b"anima forgot")
 
-    def lines(self, text: str) -> list[str]:
-        """The digest of each line of a text, in order; lines end at LF."""
-        known = dict(zip(distinct := dict.fromkeys(said := _said(text)), self._digests(distinct), strict=True))
-        return [known[line] for line in said]
+    def distinct(self, text: str, held: Collection[str] = ()) -> str:
+        """The digests of the lines of a text, each once, of those that say something and are not held. Lines end at LF.
+        Those of the last long texts are known: an undo brings one back."""
+        mark = self.of(text) if len(text) >= LONG else ""
+        if (known := self._known.get(mark)) is None:
+            known = "".join(self._digests(dict.fromkeys(_said(text))))
+            self._known = {**dict([*self._known.items()][-3:]), mark: known} if mark else self._known
+        return "".join(each for each in self.each(known) if each not in held) if held else known
 
-    def distinct(self, text: str) -> list[str]:
-        """The digests of the lines of a text, each once, of those that say something."""
-        return self._digests(line for line in dict.fromkeys(_said(text)) if line)
+    @staticmethod
+    def each(lines: str) -> list[str]:
+        """One by one, the digests that stand there one behind the other."""
+        return [lines[at : at + _WIDE] for at in range(0, len(lines), _WIDE)]
 
     def _digests(self, lines: Iterable[bytes]) -> list[str]:
         made, copy = list[str](), self._line.copy
@@ -129,9 +144,7 @@ class Key:
         return f"{left:06x}{right:06x}"
 
     def number_of(self, name: str) -> int:
-        """The number behind a name; what is shorter is the number itself, as names once were."""
-        if len(name) < 12:
-            return int(name)
+        """The number behind a name."""
         left, right = divmod(int(name, 16), _HALF)
         for turn in reversed(range(4)):
             left, right = right ^ self._mixed(turn, left), left
@@ -150,16 +163,16 @@ _SAID = re.compile(rf"\n ?(?:{SIGN}(?: |(?=\n)|\Z))?(.*)".encode())
 
 def _said(text: str) -> list[bytes]:
     """What each line of a text says, as `Key.line` tells lines apart; all lines at once, because a document has many."""
-    rare = set(text.encode("utf-8", "surrogatepass").translate(None, _PRINTED).decode("utf-8", "surrogatepass"))
-    if any(map(str.isdecimal, rare)):  # a sign may be of them, too
-        return [_said_in(line) for line in text.split("\n")]
-    for blank in filter(str.isspace, rare):
-        text = text.replace(blank, " ")
-    text = unicodedata.normalize("NFC", text) if rare else text
     data = text.encode("utf-8", "surrogatepass")
+    if rare := set(data.translate(None, _PRINTED).decode("utf-8", "surrogatepass")):
+        if any(map(str.isdecimal, rare)):  # a sign may be of them, too
+            return [_said_in(line) for line in text.split("\n")]
+        for blank in filter(str.isspace, rare):
+            text = text.replace(blank, " ")
+        data = unicodedata.normalize("NFC", text).encode("utf-8", "surrogatepass")
     while b"  " in data:
         data = data.replace(b"  ", b" ")
-    return [line.rstrip(b" ") for line in _SAID.findall(b"\n" + data)]
+    return list(map(bytes.rstrip, _SAID.findall(b"\n" + data)))
 
 
 def _said_in(line: str) -> bytes:
@@ -207,13 +220,9 @@ def sealed(
 ) -> tuple[Record, bytes]:
     """A record and its line: the hash is that of the line without it, made with the key. `at` is when, or a time as written."""
     t = at if isinstance(at, str) else at.astimezone(UTC).isoformat(timespec="microseconds")
-    body = {**fields, "n": n, "t": t, "kind": kind, "prev": prev}
-    # Once, though it is sealed without the hash and kept with it: a record of a long document has many digests.
-    first = _encode({name: body[name] for name in body if name < "hash"}).encode("ascii")[:-1]
-    rest = _encode({name: body[name] for name in body if name > "hash"}).encode("ascii")[1:] + b"\n"
-    first += b"," if len(first) > 1 else b""
-    digest = key.seal(first + rest[:-1])
-    data = b'%s"hash":"%s",%s' % (first, digest.encode("ascii"), rest)
+    body = _encode({**fields, "n": n, "t": t, "kind": kind, "prev": prev}).encode("ascii")
+    digest = key.seal(body)
+    data = b'{"hash":"%s",%s\n' % (digest.encode("ascii"), body[1:])
     return Record(n=n, t=t, kind=kind, fields=dict(fields), prev=prev, hash=digest), data
 
 
@@ -265,9 +274,8 @@ def block_before(file: Readable, end: int, size: int = BLOCK) -> tuple[int, byte
             return start + cut, b"".join(reversed(held))
         held[-1] = data
         at, length = start, length + len(data)
-        size = max(
-            BLOCK, min(2 * size, MAX_LINE - length)
-        )  # in growing steps, and never much more than the longest line
+        # In growing steps, and never much more than the longest line.
+        size = max(BLOCK, min(2 * size, MAX_LINE - length))
     return at, b"".join(reversed(held))
 
 
@@ -299,7 +307,8 @@ def lines_back(file: Readable, end: int) -> Iterator[bytes]:
         step = min(step * 2, BLOCK)
 
 
-_LONG = 1 << 16  # bytes of a record that is not parsed a second time
+_AS_TOLD = ("id", "what", "session", "rule", "approver", "reason", "of")  # of an intent, as it stands in its record
+_LONG, _FEW = 1 << 16, 8  # bytes of a record that is not proven a second time, and how many such are known
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -314,15 +323,11 @@ class Edit:
     after: int | None = None
     to: str | None = None
     temp: str | None = None
-    lines: tuple[str, ...] = ()  # the digests of those that are new
+    lines: str = ""  # the digests of those that are new, one behind the other
 
     def dump(self) -> dict[str, Any]:
         every = {name: getattr(self, name) for name in self.__slots__}
-        return _present(every | {"kind": str(self.kind), "lines": list(self.lines) or None})
-
-    @classmethod
-    def load(cls, raw: Mapping[str, Any]) -> Edit:
-        return cls(**{**raw, "kind": Kind(raw["kind"]), "lines": tuple(raw.get("lines", ()))})
+        return _present(every | {"kind": str(self.kind), "lines": self.lines or None})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -352,12 +357,8 @@ class Intent:
         raw = dict(record.fields)
         try:
             return cls(
-                **{
-                    name: raw[name]
-                    for name in raw
-                    if name in ("id", "what", "session", "rule", "approver", "reason", "of")
-                },
-                edits=tuple(Edit.load(edit) for edit in raw["edits"]),
+                **{name: raw[name] for name in _AS_TOLD if name in raw},
+                edits=tuple(Edit(**{**edit, "kind": Kind(edit["kind"])}) for edit in raw["edits"]),
                 actor=Actor(raw["actor"]),
                 origin=Origin(raw["origin"]),
                 scope=Scope(raw["scope"]) if "scope" in raw else None,
@@ -397,7 +398,7 @@ class Ledger:
         can be added."""
         self._log, self._clock, self._keep, self._key, self._noted = log, clock, keep, key, noted
         self._alarm: str | None = None
-        self._long: dict[bytes, Record] = {}  # the last long lines that were read or written
+        self._long: dict[bytes, Record | None] = {}  # the last long lines that were read or written
         self._tip = _last(log, key)
 
     @property
@@ -455,7 +456,7 @@ class Ledger:
             raise Damaged("the end of the ledger is damaged; nothing was written", hint=_HINT)
         made, data = sealed(tip.n + 1, self._clock(), kind, fields, prev=tip.hash, key=self.key)
         self._log.append(data, sync=sync)
-        if kind == "intent" and len(data) > _LONG:
+        if len(data) > _LONG:
             self._sound(data[:-1], made)
         self._tip = Tip(n=made.n, hash=made.hash, full=tip.full + len(data))
         if sync and self._noted is not None:
@@ -511,25 +512,19 @@ class Ledger:
             back = zip(range(tip.n + tip.bad - after), lines_back(self._log, tip.full), strict=False)
             start -= sum(len(line) + 1 for _, line in back)
         for _, block in blocks(self._log, start, tip.full):
-            for line in block[:-1].split(b"\n"):
-                is_known = len(line) > _LONG and line in self._long
-                record = self._sound(line) if is_known or wanted(line) else None
+            for line in block.split(b"\n")[:-1]:
+                record = self._sound(line) if len(line) > _LONG or wanted(line) else None
                 if record is not None and record.n > after and (not kinds or record.kind in kinds):
                     after = record.n
                     yield record
 
     def _sound(self, line: bytes, made: Record | None = None) -> Record | None:
         """The record of a line, if it is what was written. The last long ones are known by their bytes: while a change is
-        made they are asked for several times, and to parse one takes long."""
-        if len(line) <= _LONG:
-            return sound(line, self._key)
-        record = made or self._long.get(line) or sound(line, self._key)
-        if record is not None and line not in self._long:
-            kept = {**self._long, line: record}
-            while sum(map(len, kept)) > MAX_LINE:
-                del kept[next(iter(kept))]
-            self._long = kept  # another one, because threads read it
-        return record
+        made they are asked for several times, and to prove one takes long."""
+        known = self._long
+        if len(line) > _LONG and line not in known:
+            self._long = known = {**dict([*known.items()][1 - _FEW :]), line: made or sound(line, self._key)}
+        return known[line] if line in known else sound(line, self._key)
 
     def _catch_up(self) -> Tip:
         """Take in what others added. Readers go on with whatever stands there; the next `add` tells of an alarm. A thread that
@@ -559,17 +554,14 @@ def _of_kinds(kinds: Collection[str]) -> Callable[[bytes], object]:
 
 
 def _check_value(value: object, *, depth: int) -> None:
-    """Text has no business in the ledger: nothing with a line break, nothing longer than a path."""
+    """Text has no business in the ledger: nothing with a line break, nothing but digests that is longer than a path."""
     if isinstance(value, str):
-        if len(value) > MAX_PATH or "\n" in value or "\r" in value:
+        is_long = len(value) > MAX_PATH and value.encode("utf-8", "surrogatepass").translate(None, b"0123456789abcdef")
+        if is_long or "\n" in value or "\r" in value:
             raise BadArguments("the ledger holds no text; give it a digest")
     elif isinstance(value, list | tuple | dict):
         if depth > 8:
             raise BadArguments("a record of the ledger is nested too deeply")
-        # The many digests of a document are looked at as one.
-        if isinstance(value, list) and set(map(type, value)) == {str}:
-            whole = "".join(value)
-            value = value if "\n" in whole or "\r" in whole else [max(value, key=len)]
         for inner in (*value, *value.values()) if isinstance(value, dict) else value:
             _check_value(inner, depth=depth + 1)
 

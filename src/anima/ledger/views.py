@@ -10,6 +10,7 @@ else an edit from outside. Pure. Not here: reading the ledger (store), where unt
 from __future__ import annotations
 
 import hashlib
+import threading
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -34,7 +35,19 @@ class _Known:
     digest: str | None = None  # of the whole text up to `size`; None: deleted
     size: int = 0
     pieces: list[tuple[int, int, str]] = field(default_factory=list)
-    lines: dict[str, Source] = field(default_factory=dict)
+    told: dict[str, Source] = field(default_factory=dict)
+    late: list[tuple[str, Source, bool]] = field(default_factory=list)  # lines that nobody asked for yet
+    lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def lines(self) -> dict[str, Source]:
+        """Where each line came from. A long document has many, so they are told apart when somebody asks."""
+        with self.lock:
+            for lines, source, back in (late := self.late[:]):
+                new = dict.fromkeys(Key.each(lines), source)
+                self.told.update({digest: self.told.get(digest, source) for digest in new} if back else new)
+            del self.late[: len(late)]  # not what was added meanwhile
+        return self.told
 
     @property
     def end(self) -> int:
@@ -69,23 +82,19 @@ class Provenance:
                 self._begun[intent.id] = (intent, record)
             elif record.kind == "done" and (begun := self._begun.pop(str(record.fields.get("id")), None)):
                 intent, intended = begun
-                told = {name: getattr(intent, name) for name in _TOLD}
-                source = Source(time=intended.time, change=intent.id, **told)
+                by = {name: getattr(intent, name) for name in _TOLD}
+                source = Source(time=intended.time, change=intent.id, **by)
                 for edit in intent.edits:
                     self._edited(edit, source, back=intent.what in ("undo", "restore"))
             elif record.kind == "failed":
                 self._begun.pop(str(record.fields.get("id")), None)
             elif record.kind in _STANDING:
                 # A document as it stood when we looked: found there before we ever wrote it, or edited from outside.
-                known = self._known.setdefault(_key(str(record.fields["path"])), _Known())
-                known.digest, known.size, known.pieces = (
-                    record.fields.get("digest"),
-                    int(record.fields.get("size", 0)),
-                    [],
-                )
+                told = record.fields
+                known = self._known.setdefault(_key(str(told["path"])), _Known())
+                known.digest, known.size, known.pieces = told.get("digest"), int(told.get("size", 0)), []
                 source = replace(_STANDING[record.kind], time=None if record.kind == "found" else record.time)
-                for digest in record.fields.get("lines", ()):
-                    known.lines[digest] = source
+                known.late.append((told.get("lines", ""), source, False))
 
     def _edited(self, edit: Edit, source: Source, *, back: bool) -> None:
         """Notes an edit. Lines that an undo brings `back` keep the source they had: that is no way to be trusted."""
@@ -96,15 +105,13 @@ class Provenance:
             return
         if edit.kind is Kind.MOVE:
             old = self._known.setdefault(_key(edit.path), _Known())
-            known.lines = {**known.lines, **old.lines}  # it is the moved text that stands there now
+            known.told = {**known.lines, **old.lines}  # it is the moved text that stands there now
             old.digest, old.size, old.pieces = None, 0, []
         if edit.kind is Kind.APPEND:
             known.pieces.append((edit.before or 0, edit.after or 0, edit.digest or ""))
         else:
             known.digest, known.size, known.pieces = edit.digest, edit.after or 0, []
-        for digest in edit.lines:
-            if not (back and digest in known.lines):
-                known.lines[digest] = source
+        known.late.append((edit.lines, source, back))
 
     # -- answers --------------------------------------------------------------------------------------------------------
 
@@ -126,6 +133,8 @@ class Provenance:
         data = text.encode("utf-8", "surrogatepass")
         if len(data) != known.end:
             return False
+        if not known.pieces and known.digest is not None:
+            return self._key.of(text) == known.digest
         parts = [(0, known.size, known.digest)] if known.digest is not None else []
         return all(self._key.of(data[start:end]) == digest for start, end, digest in [*parts, *known.pieces])
 
@@ -137,10 +146,10 @@ class Provenance:
         digest = self._key.line(line)
         return known.lines.get(digest, OUTSIDE if digest else OWNERS)
 
-    def new_lines(self, path: DocPath, text: str) -> list[str]:
-        """The digests of lines that no record of ours explains."""
+    def new_lines(self, path: DocPath, text: str) -> str:
+        """The digests of lines that no record of ours explains, one behind the other."""
         known = self._known.get(path.key)
-        return [digest for digest in self._key.distinct(text) if known is None or digest not in known.lines]
+        return self._key.distinct(text, known.lines if known else ())
 
     def intents(self) -> dict[str, tuple[Intent, Record]]:
         """Batches begun and not finished, as far as this view has read."""
@@ -276,9 +285,12 @@ def renew(
     bodies: list[tuple[datetime | str, str, Mapping[str, Any]]] = [(now, "home", opening)]
     if first is not None and first.kind == "home":
         bodies = [(first.t, "home", {**opening, **first.fields, "format": FORMAT, "key": key.id})]
+    is_older = first is not None and first.fields.get("format") != FORMAT  # which named lines in another way
     for n in range(2, last + 1):
-        known = found.get(n)
-        bodies.append((known.t, known.kind, known.fields) if known else (bodies[-1][0], "gap", {}))
+        if known := found.get(n):
+            bodies.append((known.t, known.kind, _unnamed(known.fields) if is_older else known.fields))
+        else:
+            bodies.append((bodies[-1][0], "gap", {}))
     lost = last - len({*found, 1}) if last else 0
     was, start = hashlib.sha256(old).hexdigest(), fault.line if fault else 1
     told = {"was": was, "from": start, "why": why, "carried": len(found), "lost": lost}
@@ -294,3 +306,9 @@ def renew(
         made.append(line)
         prev = record.hash
     return b"".join(made), len(found), lost
+
+
+def _unnamed(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """What a record says but for the digests of lines, so that nobody vouches for those."""
+    bare = {name: value for name, value in fields.items() if name != "lines"}
+    return bare | ({"edits": [_unnamed(edit) for edit in bare["edits"]]} if "edits" in bare else {})

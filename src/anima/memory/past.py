@@ -264,7 +264,7 @@ class Past:
         lines = lines_of(text)
         keyed = [self.store.key.line(line) for line in lines]
         solid = [n for n, digest in enumerate(keyed) if digest]
-        wanted = list(edit.lines)
+        wanted = self.store.key.each(edit.lines)
         # The last run of these lines, from the end on: `str.find` takes linear time whatever the lines, `str.rfind` does not.
         back, run = ("\n".join(["", *reversed(each), ""]) for each in ([keyed[n] for n in solid], wanted))
         at = back.find(run) if wanted else -1

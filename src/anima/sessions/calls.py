@@ -141,7 +141,7 @@ class Calling:
             return
         key, hits = self._site.store.key, list[dict[str, object]]()
         for rank, hit in enumerate(answer, start=1):
-            lines = [digest for digest in key.lines(hit.text) if digest][:40]
+            lines = key.each(key.distinct(hit.text))[:40]
             hits.append({"path": hit.path.text, "lines": lines, "rank": rank, "score": round(hit.score, 4)})
         fields: dict[str, object] = {
             "query": key.of(" ".join(query.casefold().split())),

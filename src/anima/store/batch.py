@@ -359,7 +359,7 @@ class Batches:
         if key.of(tail[: after - before].decode("utf-8", "replace")) == edit.digest:
             return "stands"
         *whole, _ = tail.split(b"\n")
-        ours = {"", *edit.lines}
+        ours = {"", *key.each(edit.lines)}
         fits = tail and len(tail) <= after - before and (len(tail) < after - before or not tail.endswith(b"\n"))
         if not fits or any(key.line(line.decode("utf-8", "replace")) not in ours for line in whole):
             return "lost"

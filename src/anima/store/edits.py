@@ -77,10 +77,10 @@ def edit_of(change: Change, present: Present, *, key: Key, there: Present | None
     return Edit(path=actual, kind=Kind.WRITE, base=base, digest=digest, before=before, after=size, lines=lines)
 
 
-def new_lines(old: str, new: str, *, key: Key) -> tuple[str, ...]:
+def new_lines(old: str, new: str, *, key: Key) -> str:
     """The digests of lines that are new; those that stay keep the source they have."""
     held = set(map(str.strip, old.split("\n"))) if old else ()
-    return tuple(key.distinct("\n".join(line for line in new.split("\n") if line.strip() not in held) if held else new))
+    return key.distinct("\n".join(line for line in new.split("\n") if line.strip() not in held) if held else new)
 
 
 def intent_of(batch: Batch, edits: Sequence[Edit], *, ledger: Ledger) -> Intent:
@@ -109,7 +109,7 @@ def seen_record(view: Provenance, path: DocPath, present: Present, *, key: Key) 
         return None
     fields: dict[str, object] = {"path": present.actual, "size": present.size}
     fields["digest"] = None if text is None else key.of(text)
-    fields["lines"] = view.new_lines(path, text or "")
+    fields["lines"] = view.new_lines(path, text or "") or None
     return "outside" if known else "found", {name: value for name, value in fields.items() if value is not None}
 
 

@@ -206,12 +206,12 @@ class StoreContract:
 
     def test_a_proposal_is_carried_out_once(self, home: Opens) -> None:
         store = home()
-        number = store.append("proposal", {"content": "0" * 32}).n
+        name = store.key.name_of(store.append("proposal", {"content": "0" * 32}).n)
         batch = Batch(
             changes=(change(NOTE, Kind.APPEND, "- once\n"),),
             verdict=ALLOW,
             what="approve",
-            of=f"p{number}",
+            of=f"p{name}",
             approver="me",
         )
         assert not store.write(batch).repeated
