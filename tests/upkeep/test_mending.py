@@ -19,6 +19,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from anima import Health, Home, Remark
+from anima.ledger import FORMAT, ORIGINAL, Key, parse, sealed
 from anima.model import Actor, DocPath
 from anima.upkeep.doctor import damages
 from damaging import (
@@ -476,3 +477,29 @@ def test_no_byte_in_any_machine_file_makes_the_doctor_fall(
     mended(root)
     assert documents(root) == before
     assert not [remark for remark in looked(root) if remark.name == "not-looked-at"]
+
+
+def test_a_ledger_of_an_older_format_is_named_and_gone_on_with_and_vouches_for_no_line(tmp_path: Path) -> None:
+    place = tmp_path / "old"
+    with Home.create(place, name="Aria", env=env_of(place)) as home:
+        home.remember("Ana sails", section="People")
+    file, key = place / ".anima/ledger.jsonl", Key((place / ".anima/key").read_bytes())
+    prev, older = ORIGINAL, b""
+    for record in filter(None, map(parse, file.read_text().splitlines())):
+        fields = dict(record.fields) | ({"format": FORMAT - 1} if record.kind == "home" else {})
+        if "edits" in fields:  # which had a list there
+            fields["edits"] = [edit | ({"lines": ["0" * 32]} if "lines" in edit else {}) for edit in fields["edits"]]
+        made, line = sealed(record.n, record.t, record.kind, fields, prev=prev, key=key)
+        prev, older = made.hash, older + line
+    file.write_bytes(older)
+
+    assert "ledger-damaged" in names(looked(place))
+    assert mended(place).ok
+    with Home.open(place, env=env_of(place)) as home:
+        assert home.past.why("MEMORY.md", line_of(home, "Ana sails")).source.actor is Actor.OUTSIDE
+    works(place)
+    assert "ledger-damaged" not in names(looked(place))
+
+
+def line_of(home: Home, words: str) -> int:
+    return next(n for n, line in enumerate(home.read("MEMORY.md").text.splitlines(), 1) if words in line)

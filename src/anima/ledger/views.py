@@ -169,7 +169,7 @@ class Fault:
 
     line: int
     offset: int
-    kind: str  # altered, missing, order, repeated, unlinked, truncated, rewritten, key
+    kind: str  # altered, missing, order, repeated, unlinked, truncated, rewritten, key, format
     what: str
 
 
@@ -254,6 +254,8 @@ def _wrong(record: Record | None, n: int, before: str, *, is_other: bool) -> tup
         return "unlinked", f"record {n} does not follow the one before it; one of the two was put in or rewritten"
     if n == 1 and is_other:
         return "key", "the ledger was begun with another key"
+    if n == 1 and (begun := record.fields.get("format", FORMAT)) != FORMAT:
+        return "format", f"it was begun in the format {begun}, and this version goes on with {FORMAT} alone"
     return None
 
 

@@ -328,7 +328,9 @@ class Past:
         ids = {intent.id for intent in done}  # no conversation that is called like a change goes with it
         for intent in reversed(done):
             if intent.what == "undo" and intent.id not in undone:
-                undone.update((intent.of or "").split())  # changes; of very many, their session with all that it wrote before
+                undone.update(
+                    (intent.of or "").split()
+                )  # changes; of very many, their session with all that it wrote before
             elif intent.session in undone and intent.session not in ids:
                 undone.add(intent.id)
         return done, undone
