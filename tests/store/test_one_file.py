@@ -54,6 +54,23 @@ def test_a_file_that_is_not_there_is_only_made_when_asked(tmp_path: Path) -> Non
         assert home.list_all() == () and home.is_vouched_for
 
 
+def test_who_looks_for_the_key_the_moment_before_another_makes_it_finds_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Home.open(f"file:{tmp_path}/a.db", create=True) as home, Home.open(f"file:{tmp_path}/a.db") as other:
+        store, looked = home.site.store, home.site.store.state.get
+        assert not store.begun
+
+        def and_then_the_other_begins(name: str) -> bytes | None:
+            found = looked(name)
+            if not other.site.store.begun:
+                other.write("notes/a.md", "- tea\n")
+            return found
+
+        monkeypatch.setattr(store.state, "get", and_then_the_other_begins)
+        assert store.key.id == other.site.store.key.id and home.past.audit().ok
+
+
 def test_a_file_has_no_tenants_and_may_hold_several_agents(tmp_path: Path) -> None:
     with pytest.raises(BadArguments, match="no tenants"):
         Home.open(f"file:{tmp_path}/a.db", tenant="acme", create=True)

@@ -130,7 +130,7 @@ class RowStore:
         with self._mutex:
             if self._key is None:
                 found = self.state.get("key")
-                if found is None and self.begun:
+                if found is None and self.begun and self.state.get("key") is None:  # nobody began between two looks
                     raise Damaged("the key of the ledger is gone; nothing was written", hint="restore a snapshot")
                 if found is None:
                     with self.lock():  # made once: whoever comes second finds it
