@@ -84,11 +84,14 @@ def blind(seed: str) -> Iterator[Step]:
 
 
 def trust(seed: str) -> Iterator[Step]:
-    """Five thousand sequences of sessions, doors, nights and moves, with foreign text entering at any step."""
+    """Five thousand sequences of sessions, doors, nights and moves, with foreign text entering at any step; a hundred on a
+    channel."""
     for n in range(10):
         one = str(int(seed) + n)
         command = _tests("tests/sessions/test_trust.py", "-n", "2")
         yield Step(name=f"seed-{one}", command=command, variables={"ANIMA_SEED": one, "ANIMA_SEQUENCES": "500"})
+    command = _tests("tests/connect/test_channel_properties.py", "-n", "2")
+    yield Step(name="channel", command=command, variables={"ANIMA_SEED": seed, "ANIMA_SEQUENCES": "100"})
 
 
 def page(seed: str) -> Iterator[Step]:

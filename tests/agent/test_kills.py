@@ -129,9 +129,8 @@ def _is_answered(turns: tuple[Turn, ...]) -> bool:
     return turns[-1].role == "assistant" and turns[-1].content == "Done."
 
 
-@pytest.mark.parametrize("run", range(3))
-def test_a_conversation_survives_kills_in_every_phase(tmp_path: Path, run: int) -> None:
-    killing, requests = conversation(tmp_path, f"{SEED}-{run}", turns=60, kills=1)
+def test_a_conversation_survives_kills_in_every_phase(tmp_path: Path) -> None:
+    killing, requests = conversation(tmp_path, f"{SEED}-0", turns=60, kills=1)
 
     assert killing.phases["summary"] >= 2
     looked_over(tmp_path, requests, 60)

@@ -27,7 +27,7 @@ from anima.testing.channels import MemoryChannel, Shown
 from anima.testing.models import ModelServer
 from parroting import parrot
 
-COUNT = int(os.environ.get("ANIMA_SEQUENCES", "6"))
+COUNT = int(os.environ.get("ANIMA_SEQUENCES", "3"))
 SEED = int(os.environ.get("ANIMA_SEED", "1"))
 STEPS = 12
 OWNER, STRANGER, OTHER, GROUP = "7", "66", "99", "-42"

@@ -583,7 +583,7 @@ def compared(pair: Pair, door: Door, steps: list[tuple[Any, ...]]) -> None:
 
 # -- the property --------------------------------------------------------------------------------------------------------
 
-EXAMPLES, SEED = int(os.environ.get("ANIMA_SEQUENCES", "300")), int(os.environ.get("ANIMA_SEED", "1"))
+EXAMPLES, SEED = int(os.environ.get("ANIMA_SEQUENCES", "150")), int(os.environ.get("ANIMA_SEED", "1"))
 
 
 @seed(SEED)
