@@ -4,7 +4,7 @@ VENV := .venv
 PIP := $(VENV)/bin/pip install --quiet --disable-pip-version-check --constraint constraints.txt
 HOME_DIR ?= home
 
-.PHONY: docs up test test-long test-layers test-hosts test-adapters test-wheel bench reference pictures snapshots shape lint clean help
+.PHONY: docs up test test-long test-layers test-hosts test-adapters test-wheel bench reference pictures snapshots shape lint style types tests clean help
 
 help:          ## what there is to make
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -16,8 +16,11 @@ up: $(VENV)/.installed  ## a home in ./home (made if missing; HOME_DIR=~/aria fo
 # On a busy machine a browser or a killed process may be slower than a test waits for. A few that failed beside all the
 # others are run once more, one after another: what fails then too is broken. More than ten are broken at once.
 # Hundreds of programs are started; each would compile us anew where the machine keeps no bytecode.
-TESTS := PYTHONDONTWRITEBYTECODE= $(VENV)/bin/python -m pytest -m "not long and not hosts"
-test: $(VENV)/.test-installed lint  ## lint, types and all tests
+TESTS := MAKEFLAGS= PYTHONDONTWRITEBYTECODE= $(VENV)/bin/python -m pytest -m "not long and not hosts"
+test: $(VENV)/.test-installed style  ## lint, types and all tests
+	@$(MAKE) --no-print-directory --jobs 2 types tests
+
+tests: $(VENV)/.test-installed
 	$(TESTS) --numprocesses auto --dist loadfile --no-loadscope-reorder --maxfail 11 || { \
 	  test $$? -eq 1 && echo "Once more, one after another, what failed beside the others:" && \
 	  $(TESTS) --last-failed --last-failed-no-failures none --verbose; }
@@ -46,10 +49,15 @@ test-hosts: $(VENV)/.test-installed  ## the real Claude Code, Codex and hermes, 
 test-adapters: $(VENV)/.test-installed  ## the adapters with the real libraries, each in an environment of its own; ONLY= picks one
 	$(VENV)/bin/python tests/adapters.py
 
-lint: $(VENV)/.test-installed
+lint: style types
+
+style: $(VENV)/.test-installed
 	$(VENV)/bin/ruff check src tests benchmarks docs/pictures.py docs/reference.py
 	$(VENV)/bin/ruff format --check src tests benchmarks docs/pictures.py docs/reference.py
-	$(VENV)/bin/mypy
+
+# A minute on one core: beside the tests, which go first.
+types: $(VENV)/.test-installed
+	nice $(VENV)/bin/mypy
 
 bench: $(VENV)/.test-installed  ## every benchmark, one after the other
 	@for file in benchmarks/*.py; do echo "== $$file"; $(VENV)/bin/python $$file || exit 1; done
@@ -80,7 +88,7 @@ $(VENV)/.installed: $(VENV)/bin/python pyproject.toml constraints.txt
 	touch $@
 
 $(VENV)/.test-installed: $(VENV)/.installed
-	$(PIP) --editable '.[test]'
+	$(PIP) --no-compile --editable '.[test]'
 	$(VENV)/bin/python tests/chromium.py
 	touch $@
 
