@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import signal
@@ -44,14 +45,11 @@ def pytest_configure(config: pytest.Config) -> None:
     """Homes of tests stand in memory where there is room: nothing they prove hangs on the disk, and it is the slowest
     part of a busy machine. What proves itself against a real disk asks for one (benchmarks/faults.py, powercut.py)."""
     memory = Path("/dev/shm")
-    if (
-        "PYTEST_DEBUG_TEMPROOT" not in os.environ
-        and os.access(memory, os.W_OK)
-        and shutil.disk_usage(memory).free > 2**32
-    ):
-        os.environ["PYTEST_DEBUG_TEMPROOT"] = str(memory)
+    in_memory = os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > 2**32
+    if in_memory:
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(memory))
     if SERVER not in os.environ:  # whoever runs beside us, started by us, finds it there
-        os.environ[SERVER] = tempfile.mkdtemp(prefix="pg-")
+        os.environ[SERVER] = tempfile.mkdtemp(prefix="pg-", dir=memory if in_memory else None)
         config.add_cleanup(stop_server)
 
 
@@ -84,6 +82,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: not item.path.name.startswith(SLOW))
 
 
+def pytest_collection_finish() -> None:
+    """What stands after ten thousand tests were collected stays to the end: nobody need look through it for garbage."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(autouse=True, scope="session")
 def nobodys_configuration(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """What several tests share is made before `own_configuration`, and must not find the user's list of homes either."""
@@ -92,12 +96,18 @@ def nobodys_configuration(tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         yield
 
 
+@pytest.fixture(scope="session")
+def configurations(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the configurations of tests lie: beside their own folders each would be counted whenever one is made."""
+    return tmp_path_factory.mktemp("configurations")
+
+
 @pytest.fixture(autouse=True)
-def own_configuration(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def own_configuration(configurations: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """No test sees or changes the configuration, the variables or the timezone of whoever runs it."""
     for name in [name for name in os.environ if name.startswith("ANIMA_")]:
         monkeypatch.delenv(name)
-    monkeypatch.setenv("ANIMA_CONFIG", str(tmp_path_factory.mktemp("config")))
+    monkeypatch.setenv("ANIMA_CONFIG", tempfile.mkdtemp(dir=configurations))
     monkeypatch.setenv("TZ", "UTC")
     time.tzset()
     yield
