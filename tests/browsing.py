@@ -28,7 +28,7 @@ from chromium import ARGUMENTS, NoBrowser, chromium
 from owning import as_owner
 
 SOURCE = str(Path(__file__).parent.parent / "src")
-PATIENCE = 60_000  # milliseconds until something that was to appear counts as missing; only a fault waits so long
+PATIENCE = 180_000  # milliseconds until something that was to appear counts as missing; only a fault waits so long
 expect.set_options(timeout=PATIENCE)
 _TELL = """addEventListener("securitypolicyviolation", (event) =>
     console.error("content policy: " + event.violatedDirective + " " + event.blockedURI), true);"""
@@ -97,7 +97,7 @@ def serving(folder: Path, *, verb: tuple[str, ...] = ("up", "--home"), port: int
             yield Server(folder=folder, url=link.partition("/login#")[0], link=link, environment=environment)
         finally:
             process.send_signal(signal.SIGTERM)
-            _, error = process.communicate(timeout=30)
+            _, error = process.communicate(timeout=120)
     assert process.returncode == 0 and error == "stopped; nothing is half done\n", error
 
 
@@ -188,4 +188,4 @@ def apart(work: Coroutine[Any, Any, Any]) -> Any:
     import asyncio
 
     with ThreadPoolExecutor(1) as pool:
-        return pool.submit(asyncio.run, work).result(timeout=60)
+        return pool.submit(asyncio.run, work).result(timeout=180)

@@ -82,7 +82,7 @@ class EmbeddingServer(ThreadingHTTPServer):
         self.replies: deque[Reply] = deque()
         self.always: Reply | None = None
         self.release = threading.Event()
-        self._lock = threading.Lock()
+        self._lock = threading.Condition()
 
     @property
     def url(self) -> str:
@@ -91,9 +91,16 @@ class EmbeddingServer(ThreadingHTTPServer):
     def take(self, asked: Asked) -> Reply:
         with self._lock:
             self.asked.append(asked)
+            self._lock.notify_all()
             if self.replies:
                 return self.replies.popleft()
         return self.always or well(self.dimension)
+
+    def heard(self, times: int) -> int:
+        """How often it was asked, once that is so many times: whoever gave up early may be heard after that."""
+        with self._lock:
+            self._lock.wait_for(lambda: len(self.asked) >= times, 120)
+            return len(self.asked)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """A client that went away in the middle is what some tests are about."""
@@ -123,11 +130,12 @@ class Sleeps:
         self.taken.append(seconds)
 
 
-def unused_port() -> int:
-    """A port of this machine where nobody listens."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+@contextmanager
+def unused_port() -> Iterator[int]:
+    """A port of this machine where nobody listens, and nobody can begin to: it is taken."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield int(taken.getsockname()[1])
 
 
 def answer_of(vectors: list[Any]) -> bytes:

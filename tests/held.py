@@ -13,8 +13,8 @@ class Held:
 
     def __call__(self, asked: Received) -> Spoken:
         self.asked.set()
-        assert self.go.wait(30)
+        assert self.go.wait(180)
         return self.then
 
     def reached(self) -> None:
-        assert self.asked.wait(30)
+        assert self.asked.wait(120)

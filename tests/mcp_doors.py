@@ -69,7 +69,7 @@ async def served(who: Who) -> AsyncIterator[str]:
 async def http_client(
     address: str, token: str = TOKEN, *, era: str = "stateless", ask: Ask | None = None, **more: Any
 ) -> AsyncIterator[Client]:
-    async with httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}, timeout=30) as web:
+    async with httpx2.AsyncClient(headers={"Authorization": f"Bearer {token}"}, timeout=120) as web:
         way = streamable_http_client(address, http_client=web)
         async with Client(way, mode=ERAS[era], elicitation_callback=ask, **more) as client:
             yield client

@@ -75,7 +75,7 @@ def running(app: FastAPI) -> Iterator[int]:
         yield int(listening.getsockname()[1])
     finally:
         server.handle_exit(15, None)
-        thread.join(timeout=20)
+        thread.join(timeout=120)
         listening.close()
         assert not thread.is_alive()
 
@@ -84,7 +84,7 @@ class Stream:
     """Server-sent events as they come."""
 
     def __init__(self, port: int, token: str, *, after: int | None = None, path: str = "/api/v1/events") -> None:
-        self._line = http.client.HTTPConnection("127.0.0.1", port, timeout=20)
+        self._line = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
         headers = {"Authorization": f"Bearer {token}"} | ({"Last-Event-ID": str(after)} if after is not None else {})
         self._line.request("GET", path, headers=headers)
         self.answer = self._line.getresponse()

@@ -73,13 +73,13 @@ def test_what_began_is_finished_when_its_caller_is_cancelled(tmp_path: Path) -> 
 
     def hook(pieces: object, *more: object) -> object:
         began.set()
-        go_on.wait(30)
+        go_on.wait(180)
         return pieces
 
     async def day() -> None:
         async with aio.create(tmp_path / "home", name="Aria", hook=hook) as home:
             task = asyncio.ensure_future(_await(home.prompt(scope="main")))
-            await asyncio.to_thread(began.wait, 30)
+            await asyncio.to_thread(began.wait, 120)
             task.cancel()
             with pytest.raises(asyncio.CancelledError):
                 await task
@@ -96,12 +96,12 @@ def test_a_home_that_was_opened_for_nobody_is_closed(tmp_path: Path) -> None:
     class Slow(dict[str, str]):
         def get(self, *given: object) -> object:  # type: ignore[override]
             began.set()
-            go_on.wait(30)
+            go_on.wait(180)
             return super().get(*given)  # type: ignore[call-overload]
 
     async def day() -> None:
         task = asyncio.ensure_future(_await(aio.open(tmp_path / "home", env=Slow())))
-        await asyncio.to_thread(began.wait, 30)
+        await asyncio.to_thread(began.wait, 120)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task

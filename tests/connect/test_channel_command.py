@@ -72,7 +72,7 @@ def test_without_a_token_it_is_not_switched_on_and_a_channel_that_there_is_not_i
 
 def test_on_a_pipe_nobody_switches_it_on(home: Home) -> None:
     asked = [sys.executable, "-m", "anima.cli", "channel", "telegram", "on", "--home", home.name]
-    done = subprocess.run(asked, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=60)
+    done = subprocess.run(asked, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=180)
     assert done.returncode == 5 and "the owner's to do" in done.stderr
 
 

@@ -71,5 +71,5 @@ class TestTelegram(ChannelContract):
 def test_the_program_on_the_page_says_what_the_page_shows() -> None:
     page = (Path(__file__).parents[2] / "docs/channels.md").read_text(encoding="utf-8")
     (program,) = re.findall(r"^```python\n(.*?)^```", page, re.MULTILINE | re.DOTALL)
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=180)
     assert f"```text\n{done.stdout}```" in page

@@ -47,9 +47,9 @@ class Line:
 
         async def done() -> None:
             await step
-            await asyncio.wait_for(self.channel.quiet.wait(), 60)
+            await asyncio.wait_for(self.channel.quiet.wait(), 180)
 
-        self.chats.soon(done()).result(timeout=90)
+        self.chats.soon(done()).result(timeout=200)
         return self.channel.sent[before:]
 
     async def says(self, text: str, sender: str, group: str = "") -> None:

@@ -231,7 +231,7 @@ def run(words: list[str], raw: bytes, **env: str) -> subprocess.CompletedProcess
         input=raw,
         capture_output=True,
         env={"PATH": os.defpath, "PYTHONPATH": SOURCE, **env},
-        timeout=60,
+        timeout=180,
         check=False,
     )
 

@@ -459,7 +459,7 @@ def test_a_token_that_is_not_known_ends_it_with_a_sentence(home: Home, bot: Bot)
     bot.server.fails("getMe", BotFault(401, "Unauthorized"))
     bot.start()
     assert bot.running is not None
-    error = bot.running.exception(timeout=30)
+    error = bot.running.exception(timeout=120)
     assert "does not know this token" in str(error) and "another" not in str(error)
 
 

@@ -397,7 +397,7 @@ def test_the_diary_is_told_nothing_in_the_words_of_an_answer_that_could_not_stan
 def test_a_model_that_does_not_answer_is_not_waited_for():
     over = threading.Event()
 
-    outcome, why_not = asked(lambda prompt: "late" if over.wait(30) else "never", timeout=0.05)
+    outcome, why_not = asked(lambda prompt: "late" if over.wait(180) else "never", timeout=0.05)
     over.set()
 
     assert outcome is None and "did not answer within 0.05 seconds" in why_not

@@ -66,7 +66,7 @@ class Process:
 
     def ended(self) -> tuple[int, str, str]:
         """The exit code, and what was still said on both streams."""
-        out, err = self.process.communicate(timeout=30)
+        out, err = self.process.communicate(timeout=120)
         return self.process.returncode, out, err
 
 
@@ -148,7 +148,7 @@ def test_a_killed_server_or_client_leaves_no_lock(folder: Path) -> None:
             assert stream is not None
             stream.close()  # as when the host is killed
         server.process.stdin = server.process.stdout = None
-        assert server.process.wait(timeout=60) == 0
+        assert server.process.wait(timeout=180) == 0
         assert server.process.stderr is not None and "Traceback" not in server.process.stderr.read()
     with Home.open(folder) as home:
         assert home.note("and still").status == "written"
@@ -234,7 +234,7 @@ def test_a_token_of_ones_own_is_kept_secret_and_must_be_long(folder: Path) -> No
         assert TOKEN not in server.process.stderr.readline()
         wanted = {TOKEN: 400, TOKEN + "t": 401, "t": 401}
         for token, status in wanted.items():
-            assert httpx2.get(address, headers={"Authorization": f"Bearer {token}"}).status_code == status
+            assert httpx2.get(address, headers={"Authorization": f"Bearer {token}"}, timeout=120).status_code == status
     with started(folder, "--http", "--port", "0", ANIMA_MCP_TOKEN="short") as server:
         code, _, err = server.ended()
         assert code == 2 and "too short" in err
@@ -272,7 +272,7 @@ def test_foreign_hosts_and_sites_are_turned_away_before_anybody_looks_at_a_token
                 looked.append(request.headers["host"])
                 return bearer(request, {TOKEN: visitor})
 
-            async with served(who) as address, httpx2.AsyncClient() as web:
+            async with served(who) as address, httpx2.AsyncClient(timeout=120) as web:
                 for headers, status in attempts:
                     found = await web.post(address, headers=good | headers, json=HELLO)
                     assert found.status_code == status, (headers, found.text)
@@ -315,7 +315,10 @@ def test_a_conversation_belongs_to_the_credential_that_began_it(folder: Path) ->
     async def work() -> None:
         with Home.open(folder) as home:
             known = {name: Visitor(home=home, scope=Scope.MAIN, key=name) for name in ("one", "two")}
-            async with served(lambda request: bearer(request, known)) as address, httpx2.AsyncClient() as web:
+            async with (
+                served(lambda request: bearer(request, known)) as address,
+                httpx2.AsyncClient(timeout=120) as web,
+            ):
                 headers = {"Accept": "application/json, text/event-stream", "Authorization": "Bearer one"}
                 begun = await web.post(address, headers=headers, json=HELLO)
                 headers["Mcp-Session-Id"] = begun.headers["mcp-session-id"]
@@ -367,7 +370,7 @@ def test_half_a_character_is_an_answer_like_any_other(folder: Path) -> None:
             }
             async with (
                 served(lambda request: bearer(request, {TOKEN: visitor})) as address,
-                httpx2.AsyncClient() as web,
+                httpx2.AsyncClient(timeout=120) as web,
             ):
                 found = []
                 for name, argument in [("memory_get", "path"), ("memory_search", "query"), ("memory_write", "content")]:
@@ -393,7 +396,7 @@ def test_a_server_that_was_stopped_here_before_stops_no_stream_of_this_one(folde
             visitor = Visitor(home=home, scope=Scope.MAIN, key="test")
             async with (
                 served(lambda request: bearer(request, {TOKEN: visitor})) as address,
-                httpx2.AsyncClient() as web,
+                httpx2.AsyncClient(timeout=120) as web,
             ):
                 good = {"Authorization": f"Bearer {TOKEN}", "Accept": "application/json, text/event-stream"}
                 found = await web.post(address, headers=good, json=HELLO)

@@ -169,7 +169,7 @@ class _Token:
 
     def asked(self, method: str, path: str, given: object = None) -> str:
         head = {"Authorization": f"Bearer {self._token}", "Content-Type": "application/json"}
-        with closing(http.client.HTTPConnection("127.0.0.1", self._port, timeout=60)) as line:
+        with closing(http.client.HTTPConnection("127.0.0.1", self._port, timeout=180)) as line:
             line.request(method, f"/api/v1/{path}", None if given is None else json.dumps(given), head)
             answer = line.getresponse()
             return f"{answer.status} {said(json.loads(answer.read()))}"

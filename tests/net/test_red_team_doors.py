@@ -147,7 +147,10 @@ def test_h3_a_token_that_read_the_web_does_not_start_clean_at_another_door(folde
     with serving(folder) as server:
         token = server.anima("token", "make", "--scope", "main", "--name", "agent")["token"]
         said = httpx2.post(
-            f"{server.url}{API}/agent/taint", json={"origin": "web"}, headers={"Authorization": f"Bearer {token}"}
+            f"{server.url}{API}/agent/taint",
+            json={"origin": "web"},
+            headers={"Authorization": f"Bearer {token}"},
+            timeout=120,
         )
         need(said.status_code == 200, said.text)
 
@@ -335,7 +338,7 @@ def test_m4_an_owner_does_not_wait_behind_agents(desk: Desk) -> None:
     with running(desk.app) as port, ThreadPoolExecutor(many * (most + 1)) as pool:
 
         def asked(token: str, path: str) -> int:
-            with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=60)) as line:
+            with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=180)) as line:
                 line.request("GET", f"{API}{path}", headers={"Authorization": f"Bearer {token}"})
                 return line.getresponse().status
 
@@ -371,7 +374,7 @@ def test_m5_no_verb_changes_an_identity_file_on_a_pipe(folder: Path, verb: str) 
     before = {name: (folder / name).read_bytes() for name in names}
     line, said = VERBS[verb]
     line = [sys.executable, "-m", "anima.cli", *line, "--home", str(folder)]
-    done = subprocess.run(line, env=environment(), input=said, capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(line, env=environment(), input=said, capture_output=True, text=True, check=False, timeout=180)
 
     need("Usage:" not in done.stderr, done.stderr)
     assert {name: (folder / name).read_bytes() if (folder / name).exists() else b"" for name in names} == before

@@ -125,9 +125,9 @@ def test_a_chat_on_the_page_knows_what_was_read_in_it_at_a_terminal(home: Home) 
             return chat.id
 
         try:
-            id = chats.soon(say("", "Hello there")).result(20)
+            id = chats.soon(say("", "Hello there")).result(120)
             elsewhere(home, goes_on(id))
-            chats.soon(say(id, write)).result(20)
+            chats.soon(say(id, write)).result(120)
         finally:
             chats.close()
     assert PLANTED not in shown(home) and any(PLANTED in each.entry.text for each in home.inbox.noted())
@@ -228,7 +228,7 @@ def test_a_yes_holds_in_its_own_home_for_what_was_drawn_there_and_by_no_agent(tm
     with running(create_app(here.home, keyring=here.keyring)) as port:
         for head in heads:
             for way, body in ways.items():
-                with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=60)) as line:
+                with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=180)) as line:
                     line.request("POST", f"/api/v1/pending/{way}", json.dumps(body), head)
                     assert line.getresponse().status in (401, 403, 404, 421)
     page = here.page
@@ -415,8 +415,8 @@ def test_a_notice_of_a_run_that_read_the_web_counts_at_the_other_door_of_that_ch
             run.log("assistant", tells.calls[0][1]["text"])
             run.leave()
             assert bot.chats is not None
-            chat = bot.chats.soon(bot.chats.get(row.id)).result(20)
-            bot.chats.soon(chat.told(f"heartbeat: {PLANTED}", run.id)).result(20)
+            chat = bot.chats.soon(bot.chats.get(row.id)).result(120)
+            bot.chats.soon(chat.told(f"heartbeat: {PLANTED}", run.id)).result(120)
             need(any(PLANTED in turn.content for turn in held.news()), "the terminal's model hears of it")
             assert not lets_write(held)
             held.leave()

@@ -85,7 +85,7 @@ def begun(port: int, token: str, **more: str) -> tuple[int, str]:
     """What a new session over MCP is answered, and its name."""
     head = {"Authorization": f"Bearer {token}", "Content-Type": "application/json", **more}
     head["Accept"] = "application/json, text/event-stream"
-    with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=60)) as line:
+    with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=180)) as line:
         line.request("POST", "/mcp", json.dumps(INITIALIZE), head)
         answer = line.getresponse()
         answer.read()
@@ -112,7 +112,7 @@ def test_one_token_that_asks_much_at_once_is_told_to_wait_and_others_are_not(des
     with running(desk.app) as port, ThreadPoolExecutor(2 * most + 1) as pool:
 
         def asked(token: str) -> int:
-            with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=60)) as line:
+            with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=180)) as line:
                 line.request("GET", "/api/v1/agent/prompt", headers={"Authorization": f"Bearer {token}"})
                 return line.getresponse().status
 

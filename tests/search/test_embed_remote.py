@@ -153,7 +153,8 @@ def test_an_address_that_no_client_takes_is_a_provider_that_is_down(host: str) -
 
 
 def test_no_texts_need_no_server() -> None:
-    assert Desk(f"http://127.0.0.1:{unused_port()}").embed().shape == (0, 0)
+    with unused_port() as port:
+        assert Desk(f"http://127.0.0.1:{port}").embed().shape == (0, 0)
 
 
 def test_a_vector_of_zeros_stays_zero_and_is_not_divided_by_nothing(server: EmbeddingServer) -> None:
@@ -304,7 +305,7 @@ def test_a_server_that_says_nothing_is_given_up_after_the_timeout(server: Embedd
     hasty = replace(DOCUMENT_PATIENCE, attempts=3, timeout=0.1)
 
     assert "in time" in Desk(server.url, documents=hasty).failure().why
-    assert len(server.asked) == 3
+    assert server.heard(3) == 3
 
 
 def test_a_query_that_ran_into_its_timeout_is_not_made_again(server: EmbeddingServer) -> None:
@@ -312,7 +313,7 @@ def test_a_query_that_ran_into_its_timeout_is_not_made_again(server: EmbeddingSe
     hasty = replace(QUERY_PATIENCE, timeout=0.1)
 
     assert "in time" in Desk(server.url, queries=hasty).failure(kind="query").why
-    assert len(server.asked) == 1
+    assert server.heard(1) == 1
 
 
 def test_a_server_that_talks_slowly_is_given_up_too(server: EmbeddingServer) -> None:
@@ -322,9 +323,10 @@ def test_a_server_that_talks_slowly_is_given_up_too(server: EmbeddingServer) -> 
 
 
 def test_a_refused_connection_is_a_provider_that_is_down() -> None:
-    desk = Desk(f"http://127.0.0.1:{unused_port()}/v1")
+    with unused_port() as port:
+        desk = Desk(f"http://127.0.0.1:{port}/v1")
 
-    assert "reached" in desk.failure().why
+        assert "reached" in desk.failure().why
     assert len(desk.sleeps.taken) == DOCUMENT_PATIENCE.attempts - 1
 
 

@@ -1,17 +1,16 @@
 """Search through the public face: what is found, by whom, how soon, and what happens to a broken index."""
 
 import multiprocessing
-import os
 import random
 import re
 import sys
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 from pathlib import Path
 
 import pytest
+from crowding import LINES, rebuild_on, search_on, write_on
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -314,54 +313,30 @@ def test_the_graph_and_about_count_the_same_lines(home):
 # -- a crowd -----------------------------------------------------------------------------------------------------------
 
 
-def _search_on(root, config, seconds, failures):
-    with Home.open(root, env={"ANIMA_CONFIG": config}) as home:
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            answer = home.search("canary heron parcel", scope=Scope.GROUP, limit=10)
-            if len(answer):
-                failures.put("a group found something")
-            home.search("heron parcel", scope=Scope.MAIN, limit=5)
-
-
-def _write_on(root, config, seconds, name, counts):
-    with Home.open(root, env={"ANIMA_CONFIG": config}) as home:
-        end, done = time.monotonic() + seconds, 0
-        while time.monotonic() < end:
-            home.append(f"memory/topics/{name}.md", f"- heron parcel {name}x{done}x canary")
-            done += 1
-        counts.put((name, done))
-
-
-def _rebuild_on(root, config, seconds):
-    with Home.open(root, env={"ANIMA_CONFIG": config}) as home:
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            home.index(rebuild=True)
-
-
 def test_many_processes_search_write_and_rebuild_at_once(tmp_path):
     config = str(tmp_path / "config")
     root = str(tmp_path / "home")
     Home.create(root, name="Aria", env={"ANIMA_CONFIG": config}).close()
-    context = multiprocessing.get_context("spawn")
-    failures, counts = context.Queue(), context.Queue()
-    seconds = float(os.environ.get("CROWD_SECONDS", "3"))
-    crowd = [context.Process(target=_search_on, args=(root, config, seconds, failures)) for _ in range(8)]
-    crowd += [context.Process(target=_write_on, args=(root, config, seconds, f"w{n}", counts)) for n in range(4)]
-    crowd += [context.Process(target=_rebuild_on, args=(root, config, seconds))]
-    for process in crowd:
+    context = multiprocessing.get_context("forkserver")
+    failures, over, together = context.Queue(), context.Event(), context.Barrier(9)
+    common, names = (root, config, together), ("w0", "w1", "w2")
+    readers = [context.Process(target=search_on, args=(*common, over, failures)) for _ in range(5)]
+    readers += [context.Process(target=rebuild_on, args=(*common, over))]
+    writers = [context.Process(target=write_on, args=(*common, name)) for name in names]
+    for process in (*readers, *writers):
         process.start()
-    written = dict(counts.get(timeout=120) for _ in range(4))
-    for process in crowd:
-        process.join(120)
+    for process in writers:
+        process.join(300)
+    over.set()
+    for process in readers:
+        process.join(300)
 
-    assert [process.exitcode for process in crowd] == [0] * len(crowd)
+    assert [process.exitcode for process in (*readers, *writers)] == [0] * 9
     assert failures.empty()
     with Home.open(root, env={"ANIMA_CONFIG": config}) as home:
         home.index()
-        for name, done in written.items():
-            assert f"{name}x{done - 1}x" in home.search(f"{name}x{done - 1}x", scope=Scope.MAIN, limit=1)[0].text
+        for last in (f"{name}x{LINES - 1}x" for name in names):
+            assert last in home.search(last, scope=Scope.MAIN, limit=1)[0].text
 
 
 def test_threads_that_ask_for_the_embedder_at_once_have_one(home):

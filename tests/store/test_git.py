@@ -614,7 +614,7 @@ def test_a_booby_trapped_repository_runs_nothing(home: Path, history: History, t
         "PYTHONPATH": os.pathsep.join(sys.path),
     }
     call = [sys.executable, "-c", HOSTILE_CALLS, str(home / ".git")]
-    done = subprocess.run(call, env=env, cwd=home, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(call, env=env, cwd=home, capture_output=True, text=True, timeout=180, check=False)
     assert done.stdout == "done\n", done.stderr
     assert not canary.exists()
     assert list(elsewhere.iterdir()) == []
@@ -918,7 +918,7 @@ def worker(home: Path, name: str, rounds: int) -> subprocess.Popen[bytes]:
 def test_processes_that_commit_at_once_lose_nothing(home: Path) -> None:
     workers = [worker(home, name, 25) for name in ("one", "two", "three")]
     for process in workers:
-        process.communicate(timeout=60)
+        process.communicate(timeout=180)
     assert [process.returncode for process in workers] == [0, 0, 0]
     history = History.open(str(home / ".git"))
     assert len(history.log(limit=1000)) == 75
@@ -936,7 +936,7 @@ def test_processes_that_create_at_once_make_one_history(tmp_path: Path) -> None:
         place.mkdir()
         workers = [worker(place, name, 1) for name in ("one", "two", "three")]
         for process in workers:
-            process.communicate(timeout=60)
+            process.communicate(timeout=180)
         assert [process.returncode for process in workers] == [0, 0, 0]
         assert os.listdir(place) == [".git"]
         assert len(git(place, "log", "--oneline").splitlines()) == 3

@@ -347,7 +347,7 @@ def test_a_cookie_that_a_browser_gave_to_another_port_opens_nothing(browser: Bro
     stolen = attacker.cookies[0]
 
     def got(path: str) -> tuple[int, str]:
-        with closing(http.client.HTTPConnection(server.url.removeprefix("http://"), timeout=20)) as there:
+        with closing(http.client.HTTPConnection(server.url.removeprefix("http://"), timeout=120)) as there:
             there.request("GET", path, headers={"Cookie": stolen})
             answer = there.getresponse()
             return answer.status, answer.read().decode()

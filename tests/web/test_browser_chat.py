@@ -44,7 +44,7 @@ class Script:
 
         def wait(asked: Received) -> Spoken:
             self.asked.set()
-            assert self.go.wait(60)
+            assert self.go.wait(180)
             return then
 
         return wait
@@ -138,7 +138,7 @@ def test_a_reload_in_the_middle_of_a_turn_and_a_second_tab(browser: Browser, sta
     script.steps = [Spoken("One moment.", calls=[SEARCH]), script.held(Spoken("It is at the **marina**."))]
     with visiting(browser, standing) as visit:
         page = begin(visit, "Where is the boat?")
-        assert script.asked.wait(30)
+        assert script.asked.wait(120)
         expect(page.locator("#talk .tool")).to_have_count(1)
         page.reload()
         other = visit.context.new_page()
@@ -161,7 +161,7 @@ def test_steering_and_stopping(browser: Browser, standing: Server, script: Scrip
     script.steps = [script.held(Spoken(calls=[SEARCH])), Spoken("The Aurora, then.")]
     with visiting(browser, standing) as visit:
         page = begin(visit, "Where is the boat?")
-        assert script.asked.wait(30)
+        assert script.asked.wait(120)
         say(page, "I mean the Aurora.")
         expect(page.locator("#talk .waiting")).to_contain_text("I mean the Aurora.")
         script.go.set()
@@ -172,7 +172,7 @@ def test_steering_and_stopping(browser: Browser, standing: Server, script: Scrip
 
         script.steps = [script.held(Spoken("Too late."))]
         say(page, "Tell me everything.")
-        assert script.asked.wait(30)
+        assert script.asked.wait(120)
         expect(page.get_by_role("button", name="Stop")).to_be_visible()
         page.keyboard.press("Escape")
         expect(page.locator("#talk .between").last).to_have_text("Stopped; what was said is kept.")

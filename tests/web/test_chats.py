@@ -31,7 +31,7 @@ class Talking:
     def __init__(self, desk: Desk, port: int) -> None:
         self.desk, self.port, self.token = desk, port, desk.keyring.owner_token()
         headers = {"Authorization": f"Bearer {self.token}"}
-        self.client = httpx2.Client(base_url=f"http://127.0.0.1:{port}/api/v1", headers=headers, timeout=30)
+        self.client = httpx2.Client(base_url=f"http://127.0.0.1:{port}/api/v1", headers=headers, timeout=120)
         self._streams = list[Stream]()
 
     def close(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from anima.testing.models import ModelServer, Received, Spoken
 from serving import Desk, Stream, running
 
 SEARCH = ("memory_search", {"query": "boat"})
+post, get = partial(httpx2.post, timeout=120), partial(httpx2.get, timeout=120)
 
 
 class Program:
@@ -126,7 +128,7 @@ BAD = [
 
 @pytest.mark.parametrize(("body", "word"), BAD)
 def test_what_makes_no_sense_is_a_sentence_in_their_envelope(door: Door, body: dict[str, Any], word: str) -> None:
-    found = httpx2.post(
+    found = post(
         f"http://127.0.0.1:{door.port}/v1/chat/completions",
         json=body,
         headers={"Authorization": f"Bearer {door.desk.token('main')}"},
@@ -144,20 +146,20 @@ def test_every_error_has_their_envelope(door: Door) -> None:
     )
     owner = {"Authorization": f"Bearer {door.desk.keyring.owner_token()}"}
     found = {
-        401: httpx2.post(url, json=said),
-        403: httpx2.post(url, json=said, headers=owner),
-        404: httpx2.post(url, json=said | {"model": "gpt-5"}, headers=agent),
-        405: httpx2.get(url, headers=agent),
-        413: httpx2.post(url, json=said | {"more": "x" * 2**20}, headers=agent),
-        415: httpx2.post(url, content=b"x", headers=agent),
-        421: httpx2.post(url, json=said, headers=agent | {"Host": "evil.example"}),
+        401: post(url, json=said),
+        403: post(url, json=said, headers=owner),
+        404: post(url, json=said | {"model": "gpt-5"}, headers=agent),
+        405: get(url, headers=agent),
+        413: post(url, json=said | {"more": "x" * 2**20}, headers=agent),
+        415: post(url, content=b"x", headers=agent),
+        421: post(url, json=said, headers=agent | {"Host": "evil.example"}),
     }
 
     for status, answer in found.items():
         assert answer.status_code == status and set(answer.json()["error"]) == {"message", "type", "param", "code"}
-    foreign = httpx2.post(url, json=said, headers=agent | {"Origin": "http://evil.example"})
+    foreign = post(url, json=said, headers=agent | {"Origin": "http://evil.example"})
     assert foreign.status_code == 403 and "other origins" in foreign.json()["error"]["message"]
-    assert httpx2.get(url.replace("chat/completions", "nothing"), headers=agent).json()["error"]["message"]
+    assert get(url.replace("chat/completions", "nothing"), headers=agent).json()["error"]["message"]
 
 
 def test_a_model_that_fails_is_told_once_and_nothing_is_said_twice(door: Door) -> None:
@@ -178,7 +180,7 @@ def test_who_leaves_a_stream_stops_the_turn(door: Door) -> None:
 
     def slow(received: Received) -> Spoken:
         asked.set()
-        go.wait(30)
+        go.wait(180)
         return Spoken("Never said.")
 
     with ModelServer([Spoken("One moment.", calls=[SEARCH]), slow, Spoken("Yes.")]) as server:
@@ -187,7 +189,7 @@ def test_who_leaves_a_stream_stops_the_turn(door: Door) -> None:
         messages: Any = [{"role": "user", "content": "Where is the boat?"}]
         stream = program.client.chat.completions.create(model="main", messages=messages, stream=True)
         assert "One moment." in "".join(next(iter(stream)).choices[0].delta.content or "" for _ in range(2))
-        asked.wait(30)
+        assert asked.wait(120)
         stream.close()
         id = door.desk.home.sessions.list()[0].id
         began = int(door.desk.clock().timestamp() * 1_000)  # the number of the first event of all

@@ -500,7 +500,7 @@ def drained(url: str, secret: str, server: subprocess.Popen[str]) -> None:
     def status(path: str) -> int:
         asked = urllib.request.Request(url + path, headers={"Authorization": f"Bearer {secret}"})
         try:
-            with urllib.request.urlopen(asked, timeout=30) as answer:
+            with urllib.request.urlopen(asked, timeout=120) as answer:
                 return int(answer.status)
         except urllib.error.HTTPError as error:
             return error.code
@@ -510,4 +510,4 @@ def drained(url: str, secret: str, server: subprocess.Popen[str]) -> None:
     while status("/readyz") == 200:
         pass
     assert status("/readyz") == 503 and status("/api/v1/ping") == 200
-    server.wait(30)
+    server.wait(120)

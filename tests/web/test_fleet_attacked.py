@@ -73,7 +73,7 @@ def test_a_flood_of_unknown_secrets_is_bounded_and_keeps_nobody_out_who_was_here
             at_once.append(1)
             most.append(len(at_once))
             begun.release()
-            free.wait(60)
+            free.wait(180)
             at_once.pop()
         return known(self, **by)
 
@@ -116,7 +116,7 @@ def test_a_probe_is_answered_while_the_database_hangs(front: Front, monkeypatch:
     free = threading.Event()
     monkeypatch.setattr(many, "AWAY", 0.1)
     monkeypatch.setattr(many, "TICK", 0.0)
-    monkeypatch.setattr(Fleet, "is_there", lambda self: free.wait(60))
+    monkeypatch.setattr(Fleet, "is_there", lambda self: free.wait(180))
     assert front.client().get("/readyz").status_code == 503 and front.client().get("/healthz").status_code == 200
     free.set()
 

@@ -378,7 +378,7 @@ class Heard:
                 pass  # the server has ended
 
     def end(self) -> list[Told]:
-        self._thread.join(timeout=30)
+        self._thread.join(timeout=120)
         return [Told(self._caller.name, "events", 200, "".join(self._text))]
 
 

@@ -541,7 +541,7 @@ def test_no_content_of_a_diff_passes_for_its_frame(old: list[str], new: list[str
 
 def anima(*arguments: str, home: Home) -> Any:
     line = [sys.executable, "-m", "anima.cli", *as_owner(*arguments), "--home", home.name, "--json"]
-    done = subprocess.run(line, capture_output=True, text=True, check=False, timeout=60)
+    done = subprocess.run(line, capture_output=True, text=True, check=False, timeout=180)
     return json.loads(done.stdout)
 
 
@@ -571,7 +571,7 @@ def test_serve_ends_with_a_link_that_works_once_and_stops_cleanly(desk: Desk, si
             said[line.partition(":")[0]] = line.partition(":")[2].strip()
         link = said["Open"]
         base, _, code = link.partition("/login#")
-        there = http.client.HTTPConnection(base.removeprefix("http://"), timeout=20)
+        there = http.client.HTTPConnection(base.removeprefix("http://"), timeout=120)
         there.request(
             "POST", "/login", f"code={code}", {"Origin": base, "Content-Type": "application/x-www-form-urlencoded"}
         )
@@ -580,7 +580,7 @@ def test_serve_ends_with_a_link_that_works_once_and_stops_cleanly(desk: Desk, si
         there.request("GET", "/api/v1/events", headers=halves)
         events = there.getresponse()
         server.send_signal(sign)
-        code_of_exit, error = server.wait(timeout=30), server.stderr.read()
+        code_of_exit, error = server.wait(timeout=120), server.stderr.read()
         events.close()
         there.close()
 
