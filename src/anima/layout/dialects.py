@@ -41,7 +41,7 @@ def _read(name: str) -> Layout:
     """The table of a dialect. Raises KeyError for a name that is none."""
     if name not in DIALECT_NAMES[1:]:
         raise KeyError(name)
-    raw, usual = read_table("layout", name), read_table("layout", "usual")
+    raw, usual = dict(read_table("layout", name)), read_table("layout", "usual")
     known = {row["role"]: row for row in usual["rows"]}
     rows, before, after = (
         tuple(_row({**known.get(row["role"], {}), **row}) for row in raw.pop(part, ()))

@@ -270,8 +270,10 @@ def visible(text: str, limit: int = 400) -> str:
     return shown if len(text) <= limit else shown + "…"
 
 
+@cache
 def read_table(place: str, name: str) -> dict[str, Any]:
-    """The table of that name, as TOML in the folder `tables` of a place such as `gate/scan`; its first lines explain it."""
+    """The table of that name, as TOML in the folder `tables` of a place such as `gate/scan`; its first lines explain it. Whoever
+    changes it copies it first."""
     file = Path(__file__).parents[1] / place / "tables" / f"{name}.toml"
     return tomllib.loads(file.read_text(encoding="utf-8"))
 

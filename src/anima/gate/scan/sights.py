@@ -12,9 +12,9 @@ import unicodedata
 from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
-from functools import cache
+from functools import cache, partial
 from itertools import chain
-from typing import Any, AnyStr, NamedTuple
+from typing import AnyStr, NamedTuple
 
 from anima.model import Finding, Severity
 from anima.text import INVISIBLE, may_hide, one_line, read_table
@@ -126,9 +126,7 @@ def compiled(pattern: str) -> re.Pattern[str]:
     return re.compile(pattern)
 
 
-@cache
-def table(name: str) -> dict[str, Any]:
-    return read_table("gate/scan", name)
+table = partial(read_table, "gate/scan")
 
 
 @cache
