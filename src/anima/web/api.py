@@ -22,7 +22,6 @@ from anima.agent.models import Models
 from anima.errors import BadArguments, HomeError, NoSuchDocument, NoSuchSession, Refused, StaleWrite
 from anima.model import Document, Receipt, Scope
 from anima.text import read_table
-from anima.web import bodies
 from anima.web.bodies import given, items, paged, some, takes
 from anima.web.draw import diff_lines
 from anima.web.guard import Problem, etag, of_refusal
@@ -196,7 +195,8 @@ def diff(home: TheHome, revision: Named, other: Other = None, path: FilePath = "
 
 
 @router.post("/compare", tags=["past"], response_model=given("Comparison"))
-def compare(wish: bodies.Comparing) -> object:
+@takes("Comparing")
+def compare(wish: Any) -> object:
     """What changes from one text to another, before it is written. With `base`, also both changes in one text."""
     merged = None if wish.base is None else merge(wish.base, wish.after, wish.before)
     lines = [line for line in diff_lines(unified(wish.before, wish.after)) if line.kind != "file"]
@@ -278,7 +278,8 @@ def to_tidy(here: Here, afresh: bool = False, start: Start = 0, limit: Many = 20
 
 
 @router.post("/tidy", tags=["memory"], response_model=given("Tidied"))
-def tidy(here: Here, wish: bodies.Tidying) -> Response:
+@takes("Tidying")
+def tidy(here: Here, wish: Any) -> Response:
     """Carries out what was shown, as one change, or notes that its lines stay. 412 when one of it no longer stands."""
     if wish.do == "keep":
         if wish.line is not None:
@@ -335,7 +336,8 @@ def new_lines(here: Here, id: str) -> dict[str, str]:
 
 
 @router.post("/pending/{id}/approve", tags=["approving"], response_model=some("Receipt"))
-def approve(here: Here, me: Me, id: str, wish: bodies.Approving) -> Response:
+@takes("Approving")
+def approve(here: Here, me: Me, id: str, wish: Any) -> Response:
     """Says yes to what was seen. Still waiting (202) is what needs the page or a terminal."""
     waiting, given = here.seen(me, id, wish.content), wish.model_dump(exclude={"part"})
     if wish.part is not None:
@@ -394,7 +396,8 @@ def noted(home: TheHome) -> object:
 
 
 @router.post("/noted/keep", tags=["approving"], response_model=some("Receipt"))
-def keep(here: Here, me: Me, wish: bodies.Reviewing) -> Response:
+@takes("Reviewing")
+def keep(here: Here, me: Me, wish: Any) -> Response:
     """Moves noted lines to where they were meant to go. A name says what is moved, so it is what was seen."""
     receipts = here.home.inbox.keep(*wish.names, approver=_approver(me))
     here.bulletin.look_soon()
@@ -402,7 +405,8 @@ def keep(here: Here, me: Me, wish: bodies.Reviewing) -> Response:
 
 
 @router.post("/noted/drop", tags=["approving"], status_code=204)
-def drop(here: Here, wish: bodies.Reviewing) -> None:
+@takes("Reviewing")
+def drop(here: Here, wish: Any) -> None:
     """Takes noted lines away."""
     here.home.inbox.drop(*wish.names)
     here.bulletin.look_soon()
@@ -507,7 +511,8 @@ def use_model(here: Here, me: Me, name: str) -> None:
 
 
 @router.post("/connect/{host}", tags=["settings"], response_model=given("ConnectPlan"))
-def connect(here: Here, me: Me, host: str, wish: bodies.Connecting) -> object:
+@takes("Connecting")
+def connect(here: Here, me: Me, host: str, wish: Any) -> object:
     """What connecting a program would change in its files; with the `content` of that, it is done."""
     from anima.connect.connections import connecting_of, host_of
 

@@ -1,8 +1,8 @@
 """What the API takes, and the shapes of what it gives, as OpenAPI tells them.
 
-Promise: what is sent may hold nothing a body does not name. Shapes stand in a table (`tables/bodies.toml`), as does what a route
-takes and hands on as it is; what a route looks into is a class here. Routes give the values of the home themselves; a shape is
-derived from a value's own fields, and says which of its properties are told beside them and which are not.
+Promise: what is sent may hold nothing a body does not name. Shapes stand in a table (`tables/bodies.toml`), those that a route
+takes as well. Routes give the values of the home themselves; a shape is derived from a value's own fields, and says which of
+its properties are told beside them and which are not.
 Not here: any effect.
 """
 
@@ -42,7 +42,7 @@ class Open(BaseModel):
 Schema = Annotated[dict[str, Any], Field(description="JSON Schema of the arguments")]
 Where = Annotated[str, BeforeValidator(lambda left: left.where)]
 _SHAPES: dict[str, Any] = {"Change": Change, "DiffLine": DiffLine, "Done": anima.Done, "Pass": Pass}
-_SHAPES |= {"date": date, "datetime": datetime}
+_SHAPES |= {"Literal": Literal, "date": date, "datetime": datetime}
 
 
 def given(name: str) -> Any:
@@ -90,43 +90,3 @@ def _shape(name: str, row: dict[str, Any]) -> Any:
 
 for _name, _row in read_table("web", "bodies").items():
     _SHAPES[_name] = _shape(_name, _row)
-
-
-class Comparing(In):
-    """Two texts; with `base`, the text both came from."""
-
-    before: Text
-    after: Text
-    base: Text | None = None
-
-
-class Tidying(In):
-    """What to do about suggestions that were shown: `tidy` carries them out as one change, `keep` leaves their lines for
-    good. `line` is the one that holds in a contradiction, the first or the second."""
-
-    ids: Annotated[list[Annotated[str, Field(min_length=1, max_length=64)]], Field(min_length=1, max_length=1_000)]
-    do: Literal["tidy", "keep"]
-    line: Annotated[int | None, Field(ge=1, le=2)] = None
-
-
-class Approving(In):
-    """`content` binds the yes to what was seen. `text` edits the proposal first; `part` edits only its new lines. `typed` is the
-    agent's name, for the card of the first conversation."""
-
-    content: Annotated[str, Field(max_length=64)]
-    text: Text | None = None
-    part: Text | None = None
-    typed: Annotated[str, Field(max_length=200)] = ""
-
-
-class Reviewing(In):
-    """The names of noted lines."""
-
-    names: Annotated[list[Annotated[str, Field(max_length=40)]], Field(min_length=1, max_length=1_000)]
-
-
-class Connecting(In):
-    """`content` is that of the plan that was shown; without it nothing is changed."""
-
-    remove: bool = False
-    content: Annotated[str | None, Field(max_length=64)] = None
