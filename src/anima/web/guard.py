@@ -150,7 +150,7 @@ class Guard:
                 return
             async with self._room(who, scope), self._homes.held(who) as served:
                 scope["state"]["served"] = served
-                is_mcp = self._mcp is not None and _under(scope["path"], "/mcp")
+                is_mcp = self._mcp is not None and under(scope["path"], "/mcp")
                 await (self._mcp if is_mcp and self._mcp else self._app)(scope, replay, noted)
         except Turned as turned:
             await turned.answer(scope, receive, noted)
@@ -162,12 +162,12 @@ class Guard:
             await (of_error(error) if isinstance(error, HomeError) else Problem(500))(scope, receive, noted)
         finally:
             if scope["path"] not in PROBES:
-                _logged(scope, begun, time.monotonic() - began)
+                _tell(scope, begun, time.monotonic() - began)
 
     @asynccontextmanager
     async def _room(self, who: Pass, scope: Scope) -> AsyncIterator[None]:
         """Room for one more request of an agent's, behind which other agents wait. A stream that only listens takes none."""
-        name = "" if who.is_owner or (scope["method"] == "GET" and _under(scope["path"], "/mcp")) else who.id
+        name = "" if who.is_owner or (scope["method"] == "GET" and under(scope["path"], "/mcp")) else who.id
         if name and self._busy[name] >= self._limits.agent_at_once:
             raise Turned(_too_many("too many requests at once", 0))
         self._busy.update([name])  # on the loop alone
@@ -211,13 +211,13 @@ class Guard:
         who = await self._find(scope, headers)
         if who is None:
             is_page = scope["method"] == "GET" and not any(
-                _under(scope["path"], place) for place in ("/api", "/mcp", "/v1")
+                under(scope["path"], place) for place in ("/api", "/mcp", "/v1")
             )
             if not is_page or "authorization" in headers or KEY in headers:
                 raise Turned(unknown())
             # a person who opens a page is given the shell, or led to the login
             raise Turned(self._shell if self._cookie(headers) else RedirectResponse("/login", status_code=303))
-        if not who.is_owner and not any(_under(scope["path"], place) for place in FOR_AGENTS):
+        if not who.is_owner and not any(under(scope["path"], place) for place in FOR_AGENTS):
             raise Turned(nothing_there())
         if wait := (self._owners if who.is_owner else self._agents).wait(who.id):
             raise Turned(_too_many("too many requests", wait))
@@ -245,24 +245,12 @@ class Guard:
         return found[self._homes.cookie].value if self._homes.cookie in found else ""
 
 
-def _logged(scope: Scope, status: int, seconds: float) -> None:
-    """A request by the pattern of its route: an address can hold words of a memory."""
-    who, route = scope.get("state", {}).get("who"), getattr(scope.get("route"), "path", None)
-    about = {
-        "method": scope["method"],
-        "route": route or ("/mcp" if _under(scope["path"], "/mcp") else None),
-        "status": status,
-        "tenant": getattr(who, "tenant", None),
-    }
-    tell(about, Headers(scope=scope), seconds, who.id if who else None)
-
-
 def who_of(scope: Scope) -> Pass:
     found: Pass = scope["state"]["who"]
     return found
 
 
-def _under(path: str, place: str) -> bool:
+def under(path: str, place: str) -> bool:
     return path == place or path.startswith(place + "/")
 
 
@@ -337,15 +325,11 @@ class Problem(Response):
         super().__init__(json.dumps(body, ensure_ascii=True), status, headers, MEDIA)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if is_openai(scope["path"]):
+        if under(scope["path"], "/v1"):
             kept = {name: value for name, value in self.headers.items() if name in ("retry-after", "www-authenticate")}
             await of_openai(self.status_code, self._said, headers=kept)(scope, receive, send)
         else:
             await super().__call__(scope, receive, send)
-
-
-def is_openai(path: str) -> bool:
-    return path == "/v1" or path.startswith("/v1/")
 
 
 def openai_error(status: int, said: str) -> dict[str, Any]:
@@ -479,9 +463,18 @@ def follow(provider: Any) -> None:
     _tracers[:] = [provider.get_tracer("anima")]
 
 
-def tell(about: Mapping[str, Any], headers: Mapping[str, str], seconds: float, credential: str | None) -> None:
-    """A request that is over: a line, and a span of the trace that its headers name, if they do."""
-    requests.info("request", extra={"about": {**about, "ms": round(seconds * 1000, 1), "credential": credential}})
+def _tell(scope: Scope, status: int, seconds: float) -> None:
+    """A request that is over: a line, and a span of the trace that its headers name, if they do. It is told by the pattern of
+    its route: an address can hold words of a memory."""
+    who, route = scope.get("state", {}).get("who"), getattr(scope.get("route"), "path", None)
+    about = {
+        "method": scope["method"],
+        "route": route or ("/mcp" if under(scope["path"], "/mcp") else None),
+        "status": status,
+        "tenant": getattr(who, "tenant", None),
+    }
+    told_of = {**about, "ms": round(seconds * 1000, 1), "credential": who.id if who else None}
+    requests.info("request", extra={"about": told_of})
     if not _tracers:
         return
     from opentelemetry.trace import SpanKind
@@ -490,7 +483,8 @@ def tell(about: Mapping[str, Any], headers: Mapping[str, str], seconds: float, c
     ended = time.time_ns()
     names = {"method": "http.request.method", "route": "http.route", "status": "http.response.status_code"}
     told = {names.get(name, f"anima.{name}"): value for name, value in about.items() if value is not None}
-    within = TraceContextTextMapPropagator().extract({"traceparent": headers.get("traceparent", "")})
+    traced = Headers(scope=scope).get("traceparent", "")
+    within = TraceContextTextMapPropagator().extract({"traceparent": traced})
     name = f"{about['method']} {about['route'] or ''}".strip()
     began = _tracers[0].start_span(
         name, within, SpanKind.SERVER, attributes=told, start_time=ended - int(seconds * 1_000_000_000)

@@ -39,7 +39,7 @@ from anima.home import Home
 from anima.web import api, guard, pages, talk
 from anima.web.bodies import given
 from anima.web.draw import Drawing
-from anima.web.guard import MEDIA, Guard, Problem, RateLimits, Turned, is_openai, nothing_there, of_error, of_request
+from anima.web.guard import MEDIA, Guard, Problem, RateLimits, Turned, nothing_there, of_error, of_request, under
 from anima.web.homes import HOST, SOON, Fleetwise, ManyHomes, OneHome, Whose, await_threads
 from anima.web.served import Bulletin, LiveChats, Served
 from anima.web.tokens import Keyring
@@ -149,7 +149,7 @@ async def _failed(request: Request, error: Exception) -> Response:
             answer, said = nothing_there(), "There is no such page."
         elif error.status_code == 400:
             answer = of_request([{"loc": ("body",), "msg": "it cannot be read as JSON"}])
-    if request.url.path.startswith("/api/") or is_openai(request.url.path):
+    if request.url.path.startswith("/api/") or under(request.url.path, "/v1"):
         return answer
     drawing: Drawing = request.app.state.drawing
     context = {"title": "Not here", "said": said, "hint": hint}
