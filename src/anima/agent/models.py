@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 
 from anima.agent import PRACTICE
 from anima.errors import BadArguments, Damaged, NotFound, Refused, refuse_newer
+from anima.store.outside import written_file
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model as ChatModel
@@ -180,16 +181,11 @@ class Models:
 
     def _keep(self, kept: _Kept) -> None:
         body = {"format": FORMAT, "use": kept.use, "models": kept.models, "keys": kept.keys}
-        beside = self.file.with_name(f"{self.file.name}.{os.getpid()}")
         try:
             self.file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            with open(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
-                json.dump(body, file, indent=1)
-                file.flush()
-                os.fsync(file.fileno())
-            beside.replace(self.file)
+            with written_file(self.file, only_new=False) as file:
+                file.write(json.dumps(body, indent=1).encode())
         except OSError as error:
-            beside.unlink(missing_ok=True)
             raise Damaged(f"your list of models cannot be written ({os.strerror(error.errno or 0)})") from None
 
 
