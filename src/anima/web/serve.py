@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import logging
 import queue
-import signal
 import socket
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
@@ -227,15 +226,9 @@ class _Server(uvicorn.Server):
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        if threading.current_thread() is not threading.main_thread():
+        with super().capture_signals():
             yield
-            return
-        before: dict[int, Any] = {sig: signal.signal(sig, self.handle_exit) for sig in (signal.SIGINT, signal.SIGTERM)}
-        try:
-            yield
-        finally:
-            for sig, was in before.items():
-                signal.signal(sig, was)
+            self._captured_signals.clear()
 
 
 def server_for(app: FastAPI, *, drain: float = 0.0) -> uvicorn.Server:
