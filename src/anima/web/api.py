@@ -12,12 +12,13 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import date, datetime
+from operator import attrgetter
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query, Response
 from pydantic import BaseModel, TypeAdapter
 
-from anima import Forgetting, IndexReport, Prompt, Proposal, Snapshot, Why, __version__, merge, unified
+from anima import Prompt, Proposal, Snapshot, Why, __version__, merge, unified
 from anima.agent.models import Models
 from anima.errors import BadArguments, HomeError, NoSuchDocument, NoSuchSession, Refused, StaleWrite
 from anima.model import Document, Receipt, Scope
@@ -112,13 +113,15 @@ def delete(home: TheHome, path: str, if_match: IfMatch = None, reason: Reason = 
 
 
 def _add_verb(name: str, row: Mapping[str, str]) -> None:
-    """A route that takes the arguments of a verb of the home's as they are, and gives its receipt."""
+    """A route that takes the arguments of a verb of the home's as they are, and gives its receipt, or what the row says."""
+    verb, gives = attrgetter(row.get("verb", name)), row.get("gives", "Receipt")
 
     @takes(row["body"])
-    def carry_out(home: TheHome, wish: BaseModel) -> Response:
-        return _receipt(getattr(home, name)(**wish.model_dump()))
+    def carry_out(home: TheHome, wish: BaseModel) -> object:
+        done = verb(home)(**wish.model_dump())
+        return _receipt(done) if gives == "Receipt" else done
 
-    told: Any = {"name": name, "description": row["about"], "tags": [row["tag"]], "response_model": given("Receipt")}
+    told: Any = {"name": name, "description": row["about"], "tags": [row["tag"]], "response_model": given(gives)}
     router.post(f"/{name}", **told)(carry_out)
 
 
@@ -175,13 +178,6 @@ def search(
     return home.search(q, scope=scope, sender=sender, limit=limit, at=at, min_score=min_score, explain=explain)
 
 
-@router.post("/index", tags=["home"])
-@takes("Indexing")
-def index(home: TheHome, wish: BaseModel) -> IndexReport:
-    """Brings the index up to date, from nothing when asked to."""
-    return home.index(**wish.model_dump())
-
-
 @router.get("/history", tags=["past"], response_model=paged("Revision"))
 def history(home: TheHome, path: FilePath = "", start: Start = 0, limit: Many = 20) -> object:
     """Revisions of the home or of one document, newest first."""
@@ -228,13 +224,6 @@ def undo(here: Here, wish: BaseModel) -> Response:
     return _receipts(done, _RECEIPTS, done)
 
 
-@router.post("/forget", tags=["past"], response_model=given("Forgot"))
-@takes("Forgetful")
-def forget(home: TheHome, wish: BaseModel) -> Forgetting:
-    """What would be forgotten, or, when it is no dry run, the receipt for it."""
-    return home.forget(**wish.model_dump())
-
-
 @router.post("/dream", tags=["dreams"], response_model=given("Dreamed"))
 @takes("Dreaming")
 def dream(home: TheHome, wish: BaseModel) -> object:
@@ -247,13 +236,6 @@ def dream(home: TheHome, wish: BaseModel) -> object:
         "retired": [each.held.fact for each in plan.retirements] if plan else [],
         "considered": len(plan.considered) if plan else 0,
     }
-
-
-@router.post("/restore", tags=["past"], response_model=given("Receipt"))
-@takes("Restoring")
-def restore(home: TheHome, wish: BaseModel) -> Response:
-    """Writes a document as it stood in a revision or at a time."""
-    return _receipt(home.past.restore(**wish.model_dump()))
 
 
 @router.get("/audit", tags=["past"], response_model=given("Audit"))

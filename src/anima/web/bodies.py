@@ -42,7 +42,7 @@ class Open(BaseModel):
 Schema = Annotated[dict[str, Any], Field(description="JSON Schema of the arguments")]
 Where = Annotated[str, BeforeValidator(lambda left: left.where)]
 _SHAPES: dict[str, Any] = {"Change": Change, "DiffLine": DiffLine, "Done": anima.Done, "Pass": Pass}
-_SHAPES |= {"Literal": Literal, "date": date, "datetime": datetime}
+_SHAPES |= {"IndexReport": anima.IndexReport, "Literal": Literal, "date": date, "datetime": datetime}
 
 
 def given(name: str) -> Any:
