@@ -26,7 +26,7 @@ from anima.text import read_table
 from anima.web.bodies import given, items, paged, some, takes
 from anima.web.draw import diff_lines
 from anima.web.guard import Problem, etag, of_refusal
-from anima.web.served import STREAM, Here, LastEvent, Me, TheHome, known_of, parted, told_live
+from anima.web.served import STREAM, Here, LastEvent, Me, known_of, parted, told_live
 from anima.web.tokens import Pass
 
 router = APIRouter(prefix="/api/v1")
@@ -59,34 +59,34 @@ def ping() -> object:
 
 
 @router.get("/identity", tags=["home"], response_model=given("Identity"))
-def identity(home: TheHome) -> object:
+def identity(here: Here) -> object:
     """Who the agent is, each field with where it came from."""
-    return home.identity.resolved()
+    return here.home.identity.resolved()
 
 
 @router.get("/prompt", tags=["home"], response_model=given("Prompt"))
-def prompt(home: TheHome, scope: Scope, sender: Name = None) -> Prompt:
+def prompt(here: Here, scope: Scope, sender: Name = None) -> Prompt:
     """The system prompt for a listener, with a manifest of what was shown, cut, missing or hidden."""
-    return home.prompt(scope=scope, sender=sender)
+    return here.home.prompt(scope=scope, sender=sender)
 
 
 @router.get("/files", tags=["documents"], response_model=given("Entries"))
-def files(home: TheHome, folder: FilePath = "", after: FilePath = "", limit: Many = 200) -> object:
+def files(here: Here, folder: FilePath = "", after: FilePath = "", limit: Many = 200) -> object:
     """Every file beneath a folder, by path. `after` is the `next` of the page before."""
-    found = sorted((entry for entry in home.list_all(folder) if entry.path > after), key=lambda entry: entry.path)
+    found = sorted((entry for entry in here.home.list_all(folder) if entry.path > after), key=lambda entry: entry.path)
     return {"items": found[:limit], "next": found[limit - 1].path if len(found) > limit else None}
 
 
 @router.get("/tree", tags=["documents"], response_model=given("Tree"))
-def tree(home: TheHome, folder: FilePath = "", depth: Annotated[int, Query(ge=1, le=10)] = 1) -> object:
+def tree(here: Here, folder: FilePath = "", depth: Annotated[int, Query(ge=1, le=10)] = 1) -> object:
     """Paths beneath a folder; folders end with a slash."""
-    return {"entries": list(home.tree(folder, depth))}
+    return {"entries": list(here.home.tree(folder, depth))}
 
 
 @router.get("/files/{path:path}", tags=["documents"], response_model=Document, responses=AS_IT_WAS)
-def read(home: TheHome, path: str, response: Response, if_none_match: IfNoneMatch = None) -> Document | Response:
+def read(here: Here, path: str, response: Response, if_none_match: IfNoneMatch = None) -> Document | Response:
     """One document, with its digest as ETag."""
-    found = home.read(path)
+    found = here.home.read(path)
     tags = {tag.strip().removeprefix("W/").strip('"') for tag in (if_none_match or "").split(",")}
     if found.digest in tags:
         return Response(status_code=304, headers={"ETag": etag(found.digest)})
@@ -97,19 +97,19 @@ def read(home: TheHome, path: str, response: Response, if_none_match: IfNoneMatc
 @router.put("/files/{path:path}", tags=["documents"], response_model=given("Receipt"))
 @takes("Writing")
 def write(
-    home: TheHome, path: str, wish: BaseModel, if_match: IfMatch = None, if_none_match: IfNoneMatch = None
+    here: Here, path: str, wish: BaseModel, if_match: IfMatch = None, if_none_match: IfNoneMatch = None
 ) -> Response:
     """Replaces a document, or makes it."""
     if if_none_match is not None and if_none_match.strip() != "*":
         raise BadArguments("If-None-Match takes only * in a write")
-    base = "" if if_none_match is not None else _base(home, path, if_match)
-    return _receipt(home.write(path, base=base, **wish.model_dump()))
+    base = "" if if_none_match is not None else _base(here, path, if_match)
+    return _receipt(here.home.write(path, base=base, **wish.model_dump()))
 
 
 @router.delete("/files/{path:path}", tags=["documents"], response_model=given("Receipt"))
-def delete(home: TheHome, path: str, if_match: IfMatch = None, reason: Reason = "") -> Response:
+def delete(here: Here, path: str, if_match: IfMatch = None, reason: Reason = "") -> Response:
     """Deletes a document. Undo brings it back."""
-    return _receipt(home.delete(path, base=_base(home, path, if_match), reason=reason))
+    return _receipt(here.home.delete(path, base=_base(here, path, if_match), reason=reason))
 
 
 def _add_verb(name: str, row: Mapping[str, str]) -> None:
@@ -117,8 +117,8 @@ def _add_verb(name: str, row: Mapping[str, str]) -> None:
     verb, gives = attrgetter(row.get("verb", name)), row.get("gives", "Receipt")
 
     @takes(row["body"])
-    def carry_out(home: TheHome, wish: BaseModel) -> object:
-        done = verb(home)(**wish.model_dump())
+    def carry_out(here: Here, wish: BaseModel) -> object:
+        done = verb(here.home)(**wish.model_dump())
         return _receipt(done) if gives == "Receipt" else done
 
     told: Any = {"name": name, "description": row["about"], "tags": [row["tag"]], "response_model": given(gives)}
@@ -129,13 +129,13 @@ for _name, _row in read_table("web", "verbs").items():
     _add_verb(_name, _row)
 
 
-def _base(home: TheHome, path: str, if_match: str | None) -> str | None:
+def _base(here: Here, path: str, if_match: str | None) -> str | None:
     """The digest a write is bound to; None when it goes with whatever stands there."""
     if if_match is None:
         return None
     if if_match.strip() == "*":
         try:
-            return home.read(path).digest
+            return here.home.read(path).digest
         except NoSuchDocument:
             raise StaleWrite(path, theirs=None, ours=None) from None
     found = [tag.strip() for tag in if_match.split(",")]
@@ -165,7 +165,7 @@ _RECEIPT, _RECEIPTS, _TIDIED = (TypeAdapter[Any](each) for each in (given("Recei
 
 @router.get("/search", tags=["memory"], response_model=given("Hits"))
 def search(
-    home: TheHome,
+    here: Here,
     q: Annotated[str, Query(max_length=4_000)],
     scope: Scope,
     sender: Name = None,
@@ -175,19 +175,19 @@ def search(
     at: datetime | date | None = None,
 ) -> object:
     """Hits for a question, best first, as that listener may see them."""
-    return home.search(q, scope=scope, sender=sender, limit=limit, at=at, min_score=min_score, explain=explain)
+    return here.home.search(q, scope=scope, sender=sender, limit=limit, at=at, min_score=min_score, explain=explain)
 
 
 @router.get("/history", tags=["past"], response_model=paged("Revision"))
-def history(home: TheHome, path: FilePath = "", start: Start = 0, limit: Many = 20) -> object:
+def history(here: Here, path: FilePath = "", start: Start = 0, limit: Many = 20) -> object:
     """Revisions of the home or of one document, newest first."""
-    return _page(home.past.log(path or None, limit=start + limit + 1), start, limit)
+    return _page(here.home.past.log(path or None, limit=start + limit + 1), start, limit)
 
 
 @router.get("/diff", tags=["past"], response_model=given("Diff"))
-def diff(home: TheHome, revision: Named, other: Other = None, path: FilePath = "") -> object:
+def diff(here: Here, revision: Named, other: Other = None, path: FilePath = "") -> object:
     """What one revision changed, or what changed between two."""
-    return {"diff": home.past.diff(revision, other, path=path or None)}
+    return {"diff": here.home.past.diff(revision, other, path=path or None)}
 
 
 @router.post("/compare", tags=["past"], response_model=given("Comparison"))
@@ -206,9 +206,9 @@ def changes(here: Here, session: Name = None, start: Start = 0, limit: Many = 50
 
 
 @router.get("/why", tags=["past"], response_model=given("Why"))
-def why(home: TheHome, path: Annotated[str, Query(min_length=1, max_length=1_024)], line: Line) -> Why:
+def why(here: Here, path: Annotated[str, Query(min_length=1, max_length=1_024)], line: Line) -> Why:
     """Where a line came from."""
-    return home.past.why(path, line)
+    return here.home.past.why(path, line)
 
 
 @router.post("/undo", tags=["past"], response_model=some("Receipt"))
@@ -226,9 +226,9 @@ def undo(here: Here, wish: BaseModel) -> Response:
 
 @router.post("/dream", tags=["dreams"], response_model=given("Dreamed"))
 @takes("Dreaming")
-def dream(home: TheHome, wish: BaseModel) -> object:
+def dream(here: Here, wish: BaseModel) -> object:
     """One night now, or what it would change."""
-    swept = home.dream(**wish.model_dump())
+    swept = here.home.dream(**wish.model_dump())
     told = {name: getattr(swept, name) for name in ("status", "said", "change", "revision", "proposals", "diff")}
     plan = swept.plan
     return told | {
@@ -239,9 +239,9 @@ def dream(home: TheHome, wish: BaseModel) -> object:
 
 
 @router.get("/audit", tags=["past"], response_model=given("Audit"))
-def audit(home: TheHome) -> object:
+def audit(here: Here) -> object:
     """Whether the ledger is whole."""
-    found = home.past.audit()
+    found = here.home.past.audit()
     return {"ok": found.ok, "records": found.records, "fault": found.fault.what if found.fault else None}
 
 
@@ -295,9 +295,9 @@ def snapshot(here: Here) -> Snapshot | Response:
 
 
 @router.get("/pending", tags=["approving"], response_model=items("Proposal"))
-def pending(home: TheHome) -> object:
+def pending(here: Here) -> object:
     """What waits for the owner, oldest first."""
-    return {"items": home.inbox.all()}
+    return {"items": here.home.inbox.all()}
 
 
 @router.get("/waiting", tags=["approving"])
@@ -367,10 +367,10 @@ def deny(here: Here, id: str) -> None:
 
 
 @router.get("/noted", tags=["approving"], response_model=items("Noted"))
-def noted(home: TheHome) -> object:
+def noted(here: Here) -> object:
     """What agents noted after they had read outside text, and what imports brought: nobody reviewed it yet."""
     told = []
-    for entry, recalls, findings in home.inbox.noted():
+    for entry, recalls, findings in here.home.inbox.noted():
         row = {name: getattr(entry, name) for name in ("to", "section", "text", "session", "time")}
         row |= {"name": entry.id, "origins": sorted(entry.origins), "recalls": recalls, "findings": findings}
         told.append(row)

@@ -356,10 +356,6 @@ async def _served(request: Request) -> Any:  # coroutines, so that no thread is 
     return request.state.served  # by the guard
 
 
-async def _home(request: Request) -> Any:
-    return request.state.served.home
-
-
 async def _me(request: Request) -> Pass:
     return who_of(request.scope)
 
@@ -377,7 +373,6 @@ def told_live(stream: AsyncIterator[bytes] | AsyncIterator[str]) -> StreamingRes
 STREAM: Any = {"response_class": StreamingResponse, "responses": {200: {"content": {"text/event-stream": {}}}}}
 LastEvent = Annotated[str | None, Header(max_length=20)]
 Here = Annotated[Served, Depends(_served)]
-TheHome = Annotated[Home, Depends(_home)]
 Me = Annotated[Pass, Depends(_me)]
 
 
