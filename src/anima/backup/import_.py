@@ -84,10 +84,8 @@ class _FolderSource:
             self.table = Table(layout=layout_for(known["dialect"]), sessions=known["sessions"])
             self.origin: Table | None = Table(layout=layout_for(known["from"]), sessions=known["sessions"])
         else:
-            try:
+            with suppress(NotFound, BadInput):  # then its names tell
                 said = said or export.dialect_in(self._store.read(DocPath.parse(SETTINGS)).text)
-            except (NotFound, BadInput):
-                pass  # then its names tell
             if said is None or said not in DIALECTS:
                 said = dialect_of(made_as(self._store), self._store.names, self._store.is_folder).dialect
             self.table, self.origin = Table(layout=layout_for(said)), None

@@ -13,6 +13,7 @@ import threading
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime
 from typing import Any
@@ -329,12 +330,10 @@ class Dreams:
             self._finish_mark()
         draft = self._advised(self._drafted(rules, since), since, complete)
         for _ in range(5):  # how often it is planned anew because somebody wrote in between
-            try:
-                with self._mutex:
-                    if (swept := self._written(draft)) is not None:
-                        return swept
-            except StaleWrite:
-                pass  # somebody wrote while the sweep was planned: theirs stays, and the sweep is planned on it
+            # Where somebody wrote while the sweep was planned, theirs stays, and the sweep is planned on it.
+            with suppress(StaleWrite), self._mutex:
+                if (swept := self._written(draft)) is not None:
+                    return swept
             draft = self._drafted(rules, since)
             draft = self._with_diary(draft, draft.plan, remark=consult.CHANGED_MEANWHILE if complete else "")
         return Sweep(status="busy", plan=draft.made, said="memory is being written to; nothing was written")

@@ -15,7 +15,7 @@ import stat
 import threading
 import zlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager, nullcontext
+from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -469,11 +469,9 @@ def _sum(*parts: bytes | str) -> int:
 
 def _sound(row: tuple[Any, ...], first: int) -> tuple[Any, ...]:
     """A row without its last column, if that is the sum of what stands before it, from column `first` on."""
-    try:
+    with suppress(TypeError, ValueError):
         if _sum(*row[first:-1]) == row[-1]:
             return row[:-1]
-    except (TypeError, ValueError):
-        pass
     raise sqlite3.DatabaseError("a row is not what was put in")
 
 

@@ -12,6 +12,7 @@ as text. Looking changes nothing. Not here: the acts and turns (the API).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from datetime import date, datetime, timedelta
 from functools import partial
 from typing import Any
@@ -222,10 +223,8 @@ def inbox(here: Served, request: Request) -> dict[str, Any]:
         chosen = only or (waiting[0].id if waiting else noted[0].entry.id if noted else "")
         given["entry"] = next((each for each in noted if each.entry.id == chosen), None)
         if chosen and given["entry"] is None:
-            try:
+            with suppress(NoSuchProposal):  # decided meanwhile: the page says so
                 given["card"] = card_of(here, request, here.home.inbox.get(chosen), whole=is_ticked(request, "whole"))
-            except NoSuchProposal:
-                pass  # decided meanwhile: the page says so
     if not waiting and not noted:  # what agents wrote without asking since yesterday, newest first
         since = here.home.clock() - timedelta(days=1)
         recent = [each for each in here.home.past.changes(limit=200) if each.time >= since and not each.approver]
