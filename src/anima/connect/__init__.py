@@ -54,7 +54,6 @@ class Report(NamedTuple):
     text: str = ""  # of a prompt or a summary
     tool: str = ""
     path: str = ""  # of the host's transcript
-    source: str = ""  # why a session starts or ends
     machine: bool = False  # a prompt that no person wrote
     reply: str = ""  # of a host whose transcript we do not read: what the agent said in a turn
     scope: str = ""  # who listens, where a host says that it is not the owner alone
@@ -78,7 +77,6 @@ def report_of(host: str, name: str, given: object) -> Report | None:
         text=text,
         tool=_text(given, "tool_name")[:200],
         path=_text(given, "transcript_path")[:4_000],
-        source=source[:40],
         machine=event == "prompt" and is_others,
         reply=_clean(given, "assistant") if event == "turn" else "",
         scope=scope if scope in NARROW else "",
