@@ -356,12 +356,11 @@ class Migration:
 
 def follows(old: Store, new: Store) -> bool:
     """Whether an earlier state of this home stands at the other place; False where nothing does. Raises Refused."""
-    if not new.begun:
-        if any(True for _ in new.documents.list_all()):
-            raise Refused(f"{new.name}: another home stands there; nothing was written", rule="another-home")
-        return False
-    if new.key.id != old.key.id:
+    is_others = new.key.id != old.key.id if new.begun else any(True for _ in new.documents.list_all())
+    if is_others:
         raise Refused(f"{new.name}: another home stands there; nothing was written", rule="another-home")
+    if not new.begun:
+        return False
     tip = new.ledger.tip
     if not old.ledger.holds(tip.n, tip.hash):
         hint = "migrate it the other way, or to a new place"
