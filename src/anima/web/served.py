@@ -345,10 +345,8 @@ class Tidiness:
                 touched -= {path} if self._home.read(path).digest == digest else set()
         left = {}
         for id, one in seen.found.items():
-            try:
+            with suppress(HomeError):
                 left[id] = self._home.upkeep.again(one) if any(page.path in touched for page in one.pages) else one
-            except HomeError:
-                continue
         return replace(seen, found=left, stamp=stamp, outdated=True)
 
 
