@@ -169,12 +169,7 @@ class LodgedStore(BaseStore):
         def call(**given: Any) -> str:
             return self._lodger.call(tool.name, given)
 
-        async def acall(**given: Any) -> str:
-            return await asyncio.to_thread(call, **given)
-
-        return StructuredTool(
-            name=tool.name, description=tool.about, args_schema=tool.schema(), func=call, coroutine=acall
-        )
+        return StructuredTool(name=tool.name, description=tool.about, args_schema=tool.schema(), func=call)
 
 
 def _spelt(part: str) -> str:
