@@ -16,10 +16,10 @@ import shape
 CEILINGS = {
     "(top)": 1_920,
     "agent": 2_810,
-    "backup": 2_030,
+    "backup": 2_020,
     "cli": 3_630,
-    "connect": 3_720,
-    "dream": 2_430,
+    "connect": 3_710,
+    "dream": 2_420,
     "forget": 820,
     "gate": 2_240,
     "home": 1_120,
@@ -28,13 +28,13 @@ CEILINGS = {
     "mcp": 710,
     "memory": 1_840,
     "prompt": 1_610,
-    "search": 3_790,
+    "search": 3_780,
     "sessions": 4_440,
     "store": 7_950,
     "testing": 2_520,
     "text": 3_050,
     "upkeep": 1_510,
-    "web": 4_670,
+    "web": 4_590,
 }
 WHOLE = sum(CEILINGS.values()) - CEILINGS[shape.TESTING]
 
