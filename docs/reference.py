@@ -31,7 +31,8 @@ HEAD = """# Reference
 Every public name of `anima`, made from its docstrings by `make reference`. What belongs together stands in the other pages:
 [sessions](sessions.md), [the gate](gate.md), [the configuration](configuration.md).
 
-Names of `anima` are imported as `from anima import Home`.
+A verb that is handed something of another type than its signature says raises `BadArguments` before anything is done. Names in
+`anima` are imported as `from anima import Home`.
 """
 EVERYDAY = """
     Home.create Home.open Home.remember Home.note Home.search Home.prompt Home.session Session.log Session.tools Session.run

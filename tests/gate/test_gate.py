@@ -32,7 +32,6 @@ from anima.gate import (
     judge,
     may,
     read_glob,
-    sentences,
     suggest_rule,
 )
 from anima.layout import Policy, Row
@@ -50,6 +49,7 @@ from anima.model import (
     Severity,
     Verdict,
 )
+from anima.text import read_table
 
 M, G, S, C, H = Scope.MAIN, Scope.GROUP, Scope.SUBAGENT, Scope.CRON, Scope.HEARTBEAT
 ALLOW, NOTE, ASK, DENY = Answer
@@ -299,7 +299,7 @@ def test_dreaming_writes_only_memory_and_nothing_untrusted_or_secret(policy: Gat
 
 
 def test_clean_dreaming_lands_and_under_strict_asks() -> None:
-    assert verdict_on(dreamt()) == Verdict(answer=ALLOW, rule="dream", reason=sentences()["dream"])
+    assert verdict_on(dreamt()) == Verdict(answer=ALLOW, rule="dream", reason=read_table("gate", "rules")["dream"])
     assert verdict_on(dreamt(), STRICT).rule == "memory-write"
     assert verdict_on(dreamt("users/ana/USER.md")).rule == "dreamer"
 
@@ -944,7 +944,7 @@ def test_judging_is_total_and_gives_the_same_answer_twice(
     here = random_situation(dice, approver=approver, access=kind, layer=text)
     said = judge(wish, row=row, to_row=row, policy=policy, findings=findings, situation=here)
     assert said == judge(wish, row=row, to_row=row, policy=policy, findings=findings, situation=here)
-    assert said.rule in sentences() or said.rule in {mine.id for mine in policy.rules}
+    assert said.rule in read_table("gate", "rules") or said.rule in {mine.id for mine in policy.rules}
     assert said.reason
     assert said.reason.isprintable()
 
@@ -1049,7 +1049,7 @@ def test_a_suggested_rule_would_have_allowed_the_change() -> None:
 def test_the_manual_names_every_rule_condition_and_flow() -> None:
     text = DOCS.read_text(encoding="utf-8")
     conditions_known = ("actor", "path", "kind", "scope", "taint", "origin", "findings", "size", "rate", "flow")
-    for name in (*sentences(), *FLOWS, *conditions_known):
+    for name in (*read_table("gate", "rules"), *FLOWS, *conditions_known):
         assert f"`{name}`" in text, name
 
 

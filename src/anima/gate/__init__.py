@@ -12,7 +12,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
 from typing import Any, Literal, NamedTuple
 
 from anima.config import FILE, PRESETS, GateConfig, Rule
@@ -367,13 +366,7 @@ CHANNEL = "channel"  # a button in the owner's own chat on a channel, which is e
 def said(answer: Answer, rule: str, **filled: object) -> Verdict:
     """The verdict of a built-in rule."""
     filled |= {"limit": SIZE_LIMIT, "rate": RATE_LIMIT}
-    return Verdict(answer=answer, rule=rule, reason=sentences()[rule].format(**filled))
-
-
-@cache
-def sentences() -> dict[str, str]:
-    """What the built-in rules say, by their names."""
-    return read_table("gate", "rules")
+    return Verdict(answer=answer, rule=rule, reason=read_table("gate", "rules")[rule].format(**filled))
 
 
 def listed(names: Sequence[str]) -> str:

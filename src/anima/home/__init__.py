@@ -20,12 +20,14 @@ from typing import IO, TYPE_CHECKING, Any, Generic, Self, TypeVar
 from anima.config import Config, TidyConfig
 from anima.errors import BadArguments, NoSuchDocument
 from anima.home.opening import make_home, open_site
+from anima.home.verbs import look_at_arguments
 from anima.layout import UNREVIEWED
 from anima.layout.trust import served
 from anima.model import Access, Choose, Complete, DocPath, Document, Embedder, Entry, Kind, Receipt, Runtime, Scope
 from anima.prompt import Hook
 from anima.prompt.gather import AgentIdentity, Prompts, main_prompt
 from anima.site import Site, World
+from anima.store.overlay import Overlay
 from anima.store.safe_open import closed
 
 if TYPE_CHECKING:
@@ -42,7 +44,6 @@ if TYPE_CHECKING:
     from anima.search.rank import SearchAnswer
     from anima.sessions.session import Session, Sessions
     from anima.sessions.transcripts import Said
-    from anima.store.overlay import Overlay
     from anima.upkeep.doctor import CheckedRooms
     from anima.upkeep.upkeep import Upkeep
 
@@ -62,6 +63,7 @@ class part(Generic[T]):
                 raise closed()
             if self._name not in home._parts:
                 home._parts[self._name] = self._make(home)
+                look_at_arguments(type(home._parts[self._name]))
             made: T = home._parts[self._name]
             return made
 
@@ -74,6 +76,8 @@ class Home:
     """A home that is open. Make one with `Home.open` or `Home.create`, close it or use it in a `with`."""
 
     def __init__(self, site: Site, *, hook: Hook | None = None, embedder: Embedder | None = None) -> None:
+        if not isinstance(site, Site):
+            raise BadArguments("a home is opened with Home.open(path), or made with Home.create(path)")
         self.site, self.layout, self.agent = site, site.layout, site.agent
         self.clock, self.dice, self.dialect, self._embedder = site.clock, site.dice, site.layout.dialect, embedder
         self._mutex = threading.RLock()
@@ -231,8 +235,10 @@ class Home:
         """The index, kept in step with the files; called, it is brought up to date."""
         from anima.search.current import Search
         from anima.search.embed import embedder_for
+        from anima.search.rank import Query
         from anima.upkeep import Retention
 
+        look_at_arguments(Query, "__init__")  # further arguments of a search are its fields
         return Search(
             self.site,
             embedder=lambda: (
@@ -244,8 +250,9 @@ class Home:
     @part
     def sessions(self) -> Sessions:
         """Conversations: begun, taken up, listed, read and found."""
-        from anima.sessions.session import Sessions
+        from anima.sessions.session import Session, Sessions
 
+        look_at_arguments(Session)
         return Sessions(
             self.site,
             prompts=self.prompts,
@@ -571,6 +578,9 @@ class Home:
     def is_vouched_for(self) -> bool:
         """Whether this user made this folder or trusts it, so that what it says of places outside it is believed."""
         return self.site.register.trusts(self.name, self.site.store.identity)
+
+
+look_at_arguments(Home)
 
 
 def checked_rooms() -> CheckedRooms:

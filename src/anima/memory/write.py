@@ -145,9 +145,6 @@ class Writer:
                 raise BadArguments("choose names a heading, or None; nothing was written")
             return answers[0] if answers else None
 
-        if choose is not None and not callable(choose):
-            raise BadArguments("choose is a function of (likely, otherwise) that names a heading, or None")
-
         return self.repeated(lambda: self._remember(fact, section, reason, once))
 
     def _remember(self, fact: str, section: str | None, reason: str, choose: Choose) -> Receipt:

@@ -214,8 +214,6 @@ class Transcript:
         """Records what was said, and gives it back as it was recorded. What a user says comes from the session's channel."""
         if role not in ROLES:
             raise BadArguments(f"there is no role {role!r}; there are {', '.join(ROLES)}")
-        if not isinstance(content, str):
-            raise BadArguments(f"what was said is text, not {type(content).__name__}")
         if len(content) >= MAX_LINE:
             raise BadArguments(f"what was said has at most {MAX_LINE:,} bytes, and this {len(content):,} characters")
         (text, kinds), source = self._redacted(content), self.header.source_plugin if role == "user" else ""

@@ -18,14 +18,16 @@ from typing import TYPE_CHECKING, Any, Self, overload
 
 from anima.errors import BadArguments, HomeError, NoSuchSession, for_a_model
 from anima.layout import Listener, Sight, is_groups, place_of
+from anima.memory import Proposal
 from anima.memory.past import Past
 from anima.model import Access, Change, Complete, DocPath, Kind, Nights, Origin, Scope, Seen
+from anima.prompt.identity import Subagent
 from anima.sessions import CHATS, agent_for, narrowed, route_of
 from anima.sessions.calls import Calling, framed, is_others
 from anima.sessions.find import TranscriptIndex
 from anima.sessions.flush import SIZE, Flushed, Flushing, Pressure
 from anima.sessions.hand import Guest, Hand, OpenCall, OutsideCalls, Rooms, no
-from anima.sessions.record import Transcript
+from anima.sessions.record import Role, Transcript
 from anima.sessions.replay import Header, Turn, stamp
 from anima.sessions.self_report import SelfReport
 from anima.sessions.tools import Format, Tool, chosen, tool_calls, tools_for
@@ -34,13 +36,10 @@ from anima.site import Site, first_agent
 from anima.text.markdown import sections
 
 if TYPE_CHECKING:
-    from anima.memory import Proposal
     from anima.memory.write import Writer
     from anima.prompt import Prompt
     from anima.prompt.gather import Prompts
-    from anima.prompt.identity import Subagent
     from anima.search.current import Search
-    from anima.sessions.record import Role
 
 ESSENTIAL = frozenset({"every session", "session startup", "red lines", "safety"})  # of AGENTS.md, after a cut
 ESSENTIAL_CHARS = 6_000
@@ -174,7 +173,10 @@ class Session(Hand):
     def call(self, name: str, arguments: Mapping[str, Any] | None = None, *, id: str | None = None) -> dict[str, Any]:
         """A tool's result as a plain dictionary. A refused write is an answer; a wrong argument raises BadArguments.
         The call is part of the transcript, with the host's own `id` for it; so is one that went wrong."""
-        given = {} if arguments is None else arguments
+        return self._called(name, {} if arguments is None else arguments, id)
+
+    def _called(self, name: str, given: Any, id: str | None) -> dict[str, Any]:
+        """A call as a model wishes for it, whatever its arguments are."""
 
         def work() -> dict[str, Any]:
             checked = chosen(name, self.tools()).checked(given)
@@ -211,7 +213,7 @@ class Session(Hand):
         answers = []
         for each in tool_calls(calls):
             try:
-                answers.append(each.answered(self.call(each.name, each.arguments, id=each.id), False))
+                answers.append(each.answered(self._called(each.name, each.arguments, each.id), False))
             except HomeError as error:
                 answers.append(each.answered({"error": for_a_model(error, root=self.site.store.name)}, True))
         return answers

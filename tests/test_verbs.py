@@ -1,0 +1,99 @@
+"""What the verbs of a home take: whoever hands over something else is told so in a sentence, and nothing is done."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from itertools import product
+from pathlib import Path
+from types import FunctionType
+from typing import Any
+
+import pytest
+
+from anima import BadArguments, DocPath, Home, HomeError, Runtime
+from anima.home import part
+from anima.testing import Clock
+
+PARTS = [name for name, value in vars(Home).items() if isinstance(value, part) and not name.startswith("_")]
+OWNERS = ["Home", "session", *PARTS]
+WRONG = [5, -2.5, True, "x", "", b"x", ["x", 5], {"x": 5}, {5: "x"}, object()]
+
+
+@pytest.fixture
+def home(tmp_path: Path, clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Iterator[Home]:
+    monkeypatch.chdir(tmp_path)
+    with Home.create(tmp_path / "home", name="Aria", clock=clock) as home:
+        yield home
+
+
+def owner_of(home: Home, name: str) -> Any:
+    if name == "session":
+        return home.session(scope="main", channel="terminal")
+    return home if name == "Home" else getattr(home, name)
+
+
+def verbs_of(owner: Any) -> Iterator[tuple[str, Callable[..., Any]]]:
+    """Public verbs; those that end what the others are asked of come last."""
+    kind = type(owner)
+    names = [name for name in dir(kind) if not name.startswith("_")]
+    for name in sorted(names, key=lambda name: name in ("close", "leave")):
+        found = inspect.getattr_static(kind, name)
+        if isinstance(getattr(found, "__func__", found), FunctionType):
+            yield name, getattr(owner, name)
+
+
+def good_values(home: Home) -> dict[str, Any]:
+    """Something that an argument of the name takes, as far as "x" is not."""
+    values = {"scope": "main", "path": "MEMORY.md", "listener": home.site.listener("main"), "runtime": Runtime()}
+    values |= {"document": home.read("MEMORY.md"), "kind": "move", "role": "user", "line": 1, "number": 0, "tokens": 1}
+    return values | {"depth": 1, "dry_run": True, "paths": [DocPath.parse("MEMORY.md")], "at": "2026-05-08"}
+
+
+@pytest.mark.parametrize("name", OWNERS)
+def test_no_verb_answers_a_wrong_argument_with_an_error_of_pythons_own(home: Home, name: str) -> None:
+    owner, good, bare = owner_of(home, name), good_values(home), []
+    for verb, does in verbs_of(owner):
+        parameters = [each for each in inspect.signature(does).parameters.values() if each.kind is not each.VAR_KEYWORD]
+        needed = [
+            each.name for each in parameters if each.default is each.empty and each.kind is not each.VAR_POSITIONAL
+        ]
+        for each, value in product(parameters, WRONG):
+            given = {key: good.get(key, "x") for key in needed if key != each.name}
+            try:
+                does(value) if each.kind is each.VAR_POSITIONAL else does(**given, **{each.name: value})
+            except HomeError as error:
+                assert str(error)
+            except Exception as error:
+                bare.append(f"{name}.{verb}({each.name}={value!r}): {error!r}")
+    assert bare == []
+
+
+@pytest.mark.parametrize(
+    ("does", "said"),
+    [
+        (lambda home: home.remember(5), "Home.remember: fact takes str, not 5 (int)"),
+        (lambda home: home.search("x", scope="main", limit="3"), "Home.search: limit takes int, not '3' (str)"),
+        (lambda home: home.search("x", scope="main", mmr="3"), "Query.__init__: mmr takes float | None, not '3' (str)"),
+        (lambda home: home.session(scope="main", sender=3), "Home.session: sender takes str | None, not 3 (int)"),
+        (lambda home: home.inbox.keep(["a"]), "Inbox.keep: names takes str, not list"),
+        (lambda home: home.forget(text=["a", 5]), "text takes str | Sequence[str] | None, not list"),
+        (lambda home: Home("aria"), "a home is opened with Home.open(path), or made with Home.create(path)"),
+        (lambda home: Home.open(5), "Home.open: path takes str | Path | Overlay | None, not 5 (int)"),
+        (lambda home: home.session(scope="main").log("user", {"text": "hi"}), "content takes str, not dict"),
+    ],
+)
+def test_a_wrong_argument_is_named_with_what_it_takes(home: Home, does: Callable[[Any], object], said: str) -> None:
+    before = home.read("MEMORY.md")
+    with pytest.raises(BadArguments) as error:
+        does(home)
+    assert said in str(error.value) and home.read("MEMORY.md") == before
+
+
+def test_missing_and_unknown_arguments_are_told_by_python_and_signatures_stay(home: Home) -> None:
+    with pytest.raises(TypeError, match=r"Home.prompt\(\) missing 1 required keyword-only argument: 'scope'"):
+        home.prompt()  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=r"Home.remember\(\) takes 2 positional arguments but 3 were given"):
+        home.remember("a", 5)  # type: ignore[misc]
+    assert str(inspect.signature(Home.note)) == "(self, content: 'str', *, reason: 'str' = '') -> 'Receipt'"
+    assert (Home.note.__doc__ or "").startswith("One line more")
