@@ -258,12 +258,9 @@ def _lines(path: str) -> list[dict[str, Any]]:
 def records(raw: bytes) -> Iterator[dict[str, Any]]:
     """The objects that stand in lines of JSON; what is none, or was torn by a crash, is passed over."""
     for line in raw.splitlines():
-        try:
-            found = json.loads(line)
-        except (ValueError, RecursionError):
-            continue
-        if isinstance(found, dict):
-            yield found
+        with suppress(ValueError, RecursionError):
+            if isinstance(found := json.loads(line), dict):
+                yield found
 
 
 def ancestors() -> list[str]:

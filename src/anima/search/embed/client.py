@@ -18,6 +18,7 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import datetime
 from email.utils import parsedate_to_datetime
@@ -418,14 +419,12 @@ def _decoded(raw: bytes, count: int) -> Matrix:
         raise Failure("its answer holds no vectors")
     if len(items) != count:
         raise Failure(f"it gave {len(items)} vectors for {count} texts")
-    try:
+    with suppress(LookupError, TypeError, ValueError, OverflowError):  # none, twice, ragged, or too large a number
         placed = {item.get("index", at): item["embedding"] for at, item in enumerate(items)}
         found = np.asarray([placed[at] for at in range(count)])
         if found.dtype.kind in "fi":
             with np.errstate(over="ignore"):
                 return found.astype(np.float32)
-    except (LookupError, TypeError, ValueError, OverflowError):  # none, twice, ragged, or too large a number
-        pass
     raise Failure(_NO_VECTOR)
 
 
