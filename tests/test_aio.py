@@ -25,6 +25,7 @@ def test_the_everyday_verbs_are_awaited_and_data_comes_as_it_is(tmp_path: Path, 
                 assert "Sandpiper" in found["hits"][0]["text"]
                 assert [tool.name for tool in await session.tools()]
             assert await home.inbox.all() == ()
+            assert (await home.index()).documents  # a part that is called
             assert [row.id for row in await home.sessions.list()] == [session.id]
         async with aio.open(tmp_path / "home", clock=clock) as again:
             assert "Sandpiper" in (await again.read("MEMORY.md")).text

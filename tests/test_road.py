@@ -39,7 +39,7 @@ EXCEPTIONS = {
     "cli/memory.py": ({"tempfile.NamedTemporaryFile"}, "a text in the owner's editor, until it is written"),
     "cli/home.py": ({"tempfile.TemporaryDirectory"}, "a tour in a temporary home of its own"),
     "agent/models.py": (
-        {"self.file.parent.mkdir", "open", "os.open", "beside.replace", "beside.unlink"},
+        {"self.file.parent.mkdir"},
         "the user's models and keys, in the user's own configuration",
     ),
     "connect/connections.py": (

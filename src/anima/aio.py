@@ -64,7 +64,7 @@ class Coming(Coroutine[Any, Any, Any]):
 
     def __init__(self, verb: Callable[..., Any], *given: Any, **more: Any) -> None:
         self._work = _done(verb, given, more)
-        setattr(self._work, "__qualname__", verb.__qualname__)  # noqa: B010  Python tells it where nobody awaits it
+        setattr(self._work, "__qualname__", getattr(verb, "__qualname__", "it"))  # noqa: B010  Python tells it where nobody awaits it
 
     def __await__(self) -> Generator[Any, Any, Any]:
         return self._work.__await__()

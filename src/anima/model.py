@@ -212,7 +212,7 @@ class DocPath:
 
 def cited(raw: str) -> tuple[str, int, int] | None:
     """The document, the first and the last line that a citation names: `MEMORY.md:14`, `MEMORY.md#L14-L16`; None for no citation."""
-    found = re.fullmatch(r"([^:#]+)(?::|#L)(\d{1,9})(?:-L?(\d{1,9}))?", raw, re.ASCII)
+    found = re.fullmatch(r"([^:]+?)(?::|#L)(\d{1,9})(?:-L?(\d{1,9}))?", raw, re.ASCII)
     return (found[1], int(found[2]), int(found[3] or found[2])) if found else None
 
 

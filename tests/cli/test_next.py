@@ -98,3 +98,9 @@ def test_a_command_that_names_its_home_by_itself_gets_no_other(cli: Cli, tmp_pat
 def test_an_address_that_may_hold_a_password_is_not_repeated(cli: Cli) -> None:
     said = cli("read", "a.md", "--home", "postgresql://ana:hunter2@127.0.0.1:1/none")
     assert said[0] != 0 and "hunter2" not in said[1] + said[2]
+
+
+def test_a_command_that_names_a_home_by_its_path_is_followed_there(cli: Cli, example: Callable[[str], Path]) -> None:
+    folder = example("anima")
+
+    assert f"trust-home --home {shlex.quote(str(folder))}" in "".join(map(str, cli("open", str(folder))))

@@ -159,3 +159,9 @@ def test_what_a_hit_cites_is_read_and_forgotten_as_it_is_cited(session: Session)
     assert (found["path"], found["from"]) == (path, int(line)) and "Sandpiper" in found["text"].splitlines()[0]
     with pytest.raises(NoSuchDocument):
         session.call("memory_get", {"path": "MEMORY.md#L"})
+
+
+@pytest.mark.parametrize("given", [{"choices": [{"delta": {}}]}, {"choices": [{"message": None}]}, {"choices": "x"}])
+def test_a_response_without_a_message_is_told_in_a_sentence(session: Session, given: object) -> None:
+    with pytest.raises(BadArguments):
+        session.run(given)  # type: ignore[arg-type]

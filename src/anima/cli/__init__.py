@@ -48,8 +48,7 @@ class Commands(click.Group):
 
     def format_help(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Eight verbs with their sentences, and the names of all others by group."""
-        formatter.write_text(self.help or "")
-        formatter.write(f"\n{_TABLE['start']}\n")
+        formatter.write(f"{click.wrap_text(self.help or '', formatter.width)}\n\n{_TABLE['start']}\n")
         with formatter.section("Every day"):
             formatter.write_dl(self.sentences(ctx, FIRST))
         groups = [(title, " ".join(" ".join(group.values()).split())) for title, group in GROUPS.items()]

@@ -118,7 +118,7 @@ def _show_about(found: Any, name: str, day: date | None) -> None:
 @command()
 def history(home: Home, path: str | None, limit: int, json: bool) -> Reply:
     revisions = home.past.log(path, limit=limit)
-    if path and not revisions:
+    if path and not revisions and not home.exists(path):
         show.document(home, path)
     problem = home.past.problem
     with show.patient("reading what was changed"):

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from anima.errors import BadArguments, HomeError, NoSuchDocument, Refused, meant
-from anima.model import DocPath, Kind
+from anima.model import DocPath, Kind, is_address
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -100,18 +100,22 @@ def program_name() -> str:
 
     here, found = os.path.abspath(sys.argv[0]), shutil.which("anima")
     is_found = found is not None and os.path.realpath(found) == os.path.realpath(here)
-    return quote(here) if os.path.basename(here) == "anima" and not is_found else "anima"
+    return here if os.path.basename(here) == "anima" and not is_found else "anima"
 
 
 def called(line: str, home: str | None = None) -> str:
     """A command as somebody types it who means this home, or else the one that this command line itself names. An address is
     not repeated: it may hold a password."""
     context = click.get_current_context(silent=True)
-    home = (context.params.get("home") if context else None) if home is None else home
-    where = quote(home) if home and "://" not in home else "ADDRESS"
-    return flat(f"{program_name()} {line}" + (f" --home {where}" if home and line.split()[0] not in _ITS_OWN else ""))
+    if home is None and context:
+        home = context.params.get("home") or context.params.get("path" if context.info_name in _BY_PATH else "")
+    where = quote(home) if home and not is_address(home) else "ADDRESS"
+    return flat(
+        f"{quote(program_name())} {line}" + (f" --home {where}" if home and line.split()[0] not in _ITS_OWN else "")
+    )
 
 
+_BY_PATH = ("open", "up", "use", "init")  # commands whose PATH is a home
 _ITS_OWN = ("init", "use", "serve", "tenant", "migrate", "tour", "help", "completion")  # no home, or one they name
 _VERBS = " ".join(" ".join(group.values()) for group in table_of("shared")["groups"].values()).replace(" ", "|")
 _COMMAND = re.compile(rf'(?<![\w/])anima ((?:{_VERBS})\b(?! --home)(?: "…"| [A-Z]{{2,}}\b)*)')

@@ -174,7 +174,7 @@ class Dreams:
                 kept = record.fields.get("kept", len(record.fields.get("promoted", ())))
                 found[str(record.fields.get("change", f"mark {record.n}"))] = int(kept), record.time
             elif record.fields.get("what") == "undo":
-                found.pop(str(record.fields.get("of")), None)
+                found = {id: night for id, night in found.items() if id not in str(record.fields.get("of")).split()}
         last = max((time for _, time in found.values()), default=None)
         return Nights(nights=len(found), kept=sum(kept for kept, _ in found.values()), last=last)
 

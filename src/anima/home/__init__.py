@@ -190,7 +190,7 @@ class Home:
             rows.append((key, budget, f"dialect {self.dialect}") if budget else (key, value, source))
         return rows
 
-    def configure(self, key: str, value: str | int | bool | Sequence[str] | None) -> Receipt:
+    def configure(self, key: str, value: str | float | bool | Sequence[str] | None) -> Receipt:
         """Sets a key of anima.toml, as the owner; None takes it out. `gate.rule` takes a rule as TOML, `gate.rule:ID` takes
         one out. It holds at once, but for dialect, folders and embedder. Raises BadConfig."""
         return self._writer.configure(key, value)

@@ -13,12 +13,14 @@ from collections.abc import Callable, Collection, Mapping
 from functools import cache, wraps
 from inspect import signature, unwrap
 from itertools import chain, repeat
+from numbers import Integral, Real
 from types import FunctionType, UnionType
 from typing import IO, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from anima.errors import BadArguments, printable
 
 _LOOKS = "_looks_at_arguments"
+_NUMBERS: dict[Any, Any] = {int: Integral, float: Real}  # of other libraries, too
 
 
 def look_at_arguments(kind: type, *names: str) -> None:
@@ -49,16 +51,12 @@ def _looking(verb: Callable[..., Any]) -> Callable[..., Any]:
 def _signature(verb: Callable[..., Any]) -> tuple[dict[str, Any], list[str], str]:
     """What each argument takes; those that are given by place; and the one that takes all further."""
     found = list(signature(verb).parameters.values())
-    takes = get_type_hints(verb, localns=_Names(unwrap(verb).__globals__))
+    names = re.findall(r"\w+", " ".join(map(str, verb.__annotations__.values())))
+    # One that its module has for type checkers alone may be anything.
+    known = dict.fromkeys(names, Any) | vars(builtins) | unwrap(verb).__globals__
+    takes = get_type_hints(verb, localns=known)
     rest = next((each.name for each in found if each.kind is each.VAR_POSITIONAL), "")
     return takes, [each.name for each in found if each.kind < each.VAR_POSITIONAL], rest
-
-
-class _Names(dict[str, Any]):
-    """The names of a module. One that it has for type checkers alone may be anything."""
-
-    def __missing__(self, name: str) -> Any:
-        return getattr(builtins, name, Any)
 
 
 def _fits(value: object, wanted: Any) -> bool:
@@ -72,7 +70,7 @@ def _fits(value: object, wanted: Any) -> bool:
         return hasattr(value, "write")
     if wanted is Any or not isinstance(origin, type) or not getattr(origin, "_is_runtime_protocol", True):
         return True
-    if not isinstance(value, (int, float) if origin is float else origin) or (parts and isinstance(value, str)):
+    if not isinstance(value, _NUMBERS.get(origin, origin)) or (parts and isinstance(value, str)):
         return False  # a text is no list of texts
     if isinstance(value, Mapping) and len(parts) == 2:
         return all(_fits(key, parts[0]) and _fits(value[key], parts[1]) for key in value)

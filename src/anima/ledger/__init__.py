@@ -126,7 +126,8 @@ class Key:
 
     @staticmethod
     def each(lines: str) -> list[str]:
-        """One by one, the digests that stand there one behind the other."""
+        """One by one, the digests that stand there one behind the other; none where an older ledger has a list of others."""
+        lines = lines if isinstance(lines, str) else ""
         return [lines[at : at + _WIDE] for at in range(0, len(lines), _WIDE)]
 
     def _digests(self, lines: Iterable[bytes]) -> list[str]:
@@ -308,7 +309,7 @@ def lines_back(file: Readable, end: int) -> Iterator[bytes]:
 
 
 _AS_TOLD = ("id", "what", "session", "rule", "approver", "reason", "of")  # of an intent, as it stands in its record
-_LONG, _FEW = 1 << 16, 8  # bytes of a record that is not proven a second time, and how many such are known
+_LONG = 1 << 16  # bytes of a record that is not proven a second time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -513,7 +514,7 @@ class Ledger:
             start -= sum(len(line) + 1 for _, line in back)
         for _, block in blocks(self._log, start, tip.full):
             for line in block.split(b"\n")[:-1]:
-                record = self._sound(line) if len(line) > _LONG or wanted(line) else None
+                record = self._sound(line) if (len(line) > _LONG and line in self._long) or wanted(line) else None
                 if record is not None and record.n > after and (not kinds or record.kind in kinds):
                     after = record.n
                     yield record
@@ -523,7 +524,10 @@ class Ledger:
         made they are asked for several times, and to prove one takes long."""
         known = self._long
         if len(line) > _LONG and line not in known:
-            self._long = known = {**dict([*known.items()][1 - _FEW :]), line: made or sound(line, self._key)}
+            known = {**known, line: made or sound(line, self._key)}
+            while len(known) > 1 and sum(map(len, known)) > MAX_LINE:
+                del known[next(iter(known))]
+            self._long = known  # another one, because threads read it
         return known[line] if line in known else sound(line, self._key)
 
     def _catch_up(self) -> Tip:

@@ -287,12 +287,9 @@ def renew(
     bodies: list[tuple[datetime | str, str, Mapping[str, Any]]] = [(now, "home", opening)]
     if first is not None and first.kind == "home":
         bodies = [(first.t, "home", {**opening, **first.fields, "format": FORMAT, "key": key.id})]
-    is_older = first is not None and first.fields.get("format") != FORMAT  # which named lines in another way
     for n in range(2, last + 1):
-        if known := found.get(n):
-            bodies.append((known.t, known.kind, _unnamed(known.fields) if is_older else known.fields))
-        else:
-            bodies.append((bodies[-1][0], "gap", {}))
+        known = found.get(n)
+        bodies.append((known.t, known.kind, known.fields) if known else (bodies[-1][0], "gap", {}))
     lost = last - len({*found, 1}) if last else 0
     was, start = hashlib.sha256(old).hexdigest(), fault.line if fault else 1
     told = {"was": was, "from": start, "why": why, "carried": len(found), "lost": lost}
@@ -308,9 +305,3 @@ def renew(
         made.append(line)
         prev = record.hash
     return b"".join(made), len(found), lost
-
-
-def _unnamed(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """What a record says but for the digests of lines, so that nobody vouches for those."""
-    bare = {name: value for name, value in fields.items() if name != "lines"}
-    return bare | ({"edits": [_unnamed(edit) for edit in bare["edits"]]} if "edits" in bare else {})

@@ -16,13 +16,14 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from anima.config import FILE, load
-from anima.errors import BadArguments, BadText, HomeError, Refused, StaleWrite
+from anima.errors import BadArguments, BadText, HomeError, NoSuchDocument, Refused, StaleWrite
 from anima.gate import GatePolicy, Situation, file_policy, judge, said, untrusted
 from anima.gate.scan import redact, scan_text
 from anima.layout import BOOTSTRAP, RUNBOOK, UNREVIEWED, Policy, layer_at, starter_texts
 from anima.memory import FIRST, Proposal, Proposals, Unreviewed, WaitingCalls, content_of, drawn, layer_folder, noted
 from anima.memory.forgotten import ForgottenList
 from anima.model import (
+    MAX_PATH,
     OWN_FILE,
     Actor,
     Answer,
@@ -180,7 +181,7 @@ class Writer:
         """What an addition or an edit comes to, made again where somebody else wrote meanwhile. No lock is held over the tries:
         a session at work may wait for its caller, who may wait for the home, and an owner may be asked."""
         for _ in range(32):
-            with suppress(StaleWrite):
+            with suppress(StaleWrite, NoSuchDocument):
                 return once()
         return once()
 
@@ -312,7 +313,8 @@ class Writer:
         if full:
             judged = judged._replace(verdict=Verdict(answer=Answer.DENY, rule="too-many-pending", reason=full))
         first, rule = changes[0], judged.verdict.rule
-        fields = {"path": redact(first.path.text)[0], "rule": rule, "actor": str(first.actor), "session": first.session}
+        path = redact(first.path.text)[0][:MAX_PATH]
+        fields = {"path": path, "rule": rule, "actor": str(first.actor), "session": first.session}
         self.store.append("deny", {k: v for k, v in fields.items() if v is not None}, sync=False)
         return tuple(_receipt(change, "refused", judged) for change in changes)
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Any
@@ -238,7 +238,7 @@ class Search:
         *,
         limit: int,
         at: date | datetime | None,
-        kinds: frozenset[str] | None = None,
+        kinds: Collection[str] | None = None,
         since: date | None = None,
         trusted_only: bool = True,
         **more: Any,
@@ -289,7 +289,7 @@ class Search:
             )
 
     @staticmethod
-    def filter_for(listener: Listener, kinds: frozenset[str] | None = None) -> Filter:
+    def filter_for(listener: Listener, kinds: Collection[str] | None = None) -> Filter:
         """What of the index a listener may find."""
         bit = OWNER_ALONE if listener.sees_all else _BITS[listener.scope]
         return Filter(scope=bit, layers=frozenset({SHARED, listener.layer}), kinds=kinds, trusted_only=True)

@@ -64,7 +64,7 @@ class Filter:
 
     scope: int = ALL_SCOPES
     layers: frozenset[str] = frozenset({""})
-    kinds: frozenset[str] | None = None
+    kinds: Collection[str] | None = None
     trusted_only: bool = False
     since: date | None = None
 

@@ -196,7 +196,11 @@ def tool_calls(given: Any) -> Iterator[ToolCall]:
     pairs. What is no call (a text beside it) is passed over; arguments that are no JSON are handed on, for the tool to refuse."""
     whole = given.model_dump() if hasattr(given, "model_dump") else given
     if isinstance(whole, Mapping):
-        message = (whole.get("choices") or [{"message": whole}])[0]["message"]
+        message: Any = whole
+        if whole.get("choices"):
+            message = next((each.get("message") for each in whole["choices"] if isinstance(each, Mapping)), None)
+        if not isinstance(message, Mapping):
+            raise _shapeless(given)
         if message.get("role") != "assistant" and not message.keys() & {"tool_calls", "output"}:
             raise _shapeless(given)
         whole = next((message[key] for key in ("tool_calls", "output", "content") if message.get(key)), None)

@@ -89,4 +89,4 @@ def _shape(name: str, row: dict[str, Any]) -> Any:
 
 
 for _name, _row in read_table("web", "bodies").items():
-    _SHAPES[_name] = _shape(_name, _row)
+    _SHAPES[_name] = _shape(_name, dict(_row))

@@ -268,7 +268,7 @@ class Tidiness:
         """What was tidied lately and not taken back since, the newest first. Asked of the ledger once a look."""
         if self._tidied[0] != looked.stamp:
             entries = self._home.past.changes(limit=_ROUND)
-            undone = {entry.of for entry in entries if entry.what == "undo"}
+            undone = {id for entry in entries if entry.what == "undo" for id in (entry.of or "").split()}
             done = [entry for entry in entries if entry.what == "tidy" and entry.id not in undone]
             self._tidied = (looked.stamp, done)
         return self._tidied[1]

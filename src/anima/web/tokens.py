@@ -105,9 +105,11 @@ class Keyring:
             with locked(self.folder / "served", os.O_RDONLY, fcntl.LOCK_SH | fcntl.LOCK_NB):
                 return ""
         except BlockingIOError:
-            return (self.folder / "served").read_text(encoding="utf-8")
+            with suppress(OSError):
+                return (self.folder / "served").read_text(encoding="utf-8")
         except OSError:
-            return ""
+            pass
+        return ""
 
     def find(self, secret: str) -> Pass | None:
         """Whose secret this is; None when it is nobody's, lapsed or revoked."""
