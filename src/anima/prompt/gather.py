@@ -28,7 +28,6 @@ from anima.text import may_hide
 from anima.text.markdown import Marks, View, front_matter, front_matter_end, lines_of, may_be_marked, sections
 
 MAX_LISTED = 200
-_LARGE, _SETTLED = 500_000, timedelta(seconds=2)
 _MARKED = 120_000  # characters of a marked document that are looked through for a prompt, at least
 # One of these stands in what the scan calls dangerous for another reason than hidden text; frames are defused anyway.
 _SIGNS = {"<": ("<|", "<<"), "|": ("|>",), "]": ("INST]",)}  # by their rarest character, which is quickly found
@@ -127,22 +126,6 @@ class Prompts:
         self.has_alternate = agent.rule.chance > 0 or agent.rule.at is not None
         # The table without the row that calls one file a soul: what another row keeps from a listener stays kept.
         self.table = replace(layout, others=tuple(row for row in layout.others if row.role != "alternate-soul"))
-        # By path: a version, the document that it was of, and whether that may be marked.
-        self.large: dict[str, tuple[str, Document, bool]] = {}
-
-    def document(self, path: str) -> Document:
-        """A document; a very large one is read again only when it changed."""
-        documents = self.site.store.documents
-        version, held = documents.version(path), self.large.get(path)
-        if held is not None and version == held[0]:
-            return held[1]
-        self.large.pop(path, None)
-        document = documents.read(DocPath.parse(path))
-        is_settled = self.site.clock() - document.time > _SETTLED  # times of files are coarse
-        if len(document.text) >= _LARGE and is_settled and version and version == documents.version(path):
-            latest = dict(list(self.large.items())[-3:])
-            self.large = {**latest, path: (version, document, may_be_marked(document.text))}
-        return document
 
     def subagents(self) -> tuple[dict[str, Subagent], list[str]]:
         """The sub-agents of this home by their ids, and what is said of pages that are none. Of two with one id the first
@@ -267,7 +250,7 @@ class _Gathering:
     def _read_document(self, path: str) -> Document:
         """A document, read once a prompt, so that all of a prompt is about the same text."""
         if path not in self._read:
-            self._read[path] = self._prompts.document(path)
+            self._read[path] = self._documents.read(DocPath.parse(path))
         return self._read[path]
 
     def _document(self, row: Row, path: str, visible: bool) -> Piece:
@@ -286,7 +269,7 @@ class _Gathering:
             reasons.append(f"it is long and marked, so only its first {self._most_marked:,} characters were looked at")
         if part.hidden and self._for_owner:
             reasons.append(f"{part.hidden} private section{'s' if part.hidden > 1 else ''} kept back")
-        text = seen = part.text.rstrip() if len(part.text) >= _LARGE else part.text  # once, and not at every look
+        text = seen = part.text
         most, in_sight = 2 * self._prompts.limits.file, text
         if row.form != "identity" and len(text) > 2 * most:  # only its two ends are shown; a field may stand anywhere
             in_sight = f"{(bare := text.strip())[:most]}\n{bare[-most:]}"
@@ -342,8 +325,7 @@ class _Gathering:
         view = partial(self._listener.view, self._layout, document.path, visible=visible)
         if len(document.text) <= self._most_marked or document.text.startswith("---") or self._listener.sees_all:
             return view(document.text), True
-        held = self._prompts.large.get(document.path.text)
-        if not (held[2] if held is not None and held[1] is document else may_be_marked(document.text)):
+        if not may_be_marked(document.text):
             return view(document.text, marked=Marks()), True
         part = view(document.text[: document.text.rfind("\n", 0, self._most_marked) + 1])
         return part, False
