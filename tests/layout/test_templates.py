@@ -12,7 +12,6 @@ from anima.errors import BadArguments
 from anima.layout import BOOTSTRAP, starter_texts
 from anima.model import DocPath
 from anima.prompt import identity as fields
-from anima.prompt.identity import IdentityFields
 from anima.site import stated_zone
 
 ARIA = starter_texts("Aria", "🌿")
@@ -35,15 +34,15 @@ def test_a_new_home_has_the_six_core_files_memory_and_the_first_conversation_in_
 
 
 def test_a_fresh_identity_says_the_name_and_emoji_and_nothing_else():
-    assert fields.parse(ARIA["IDENTITY.md"]) == IdentityFields(name="Aria", emoji="🌿")
+    assert fields.parse(ARIA["IDENTITY.md"]) == {"name": "Aria", "emoji": "🌿"}
 
 
 def test_without_an_emoji_a_fresh_identity_says_only_the_name():
-    assert fields.parse(starter_texts("Aria", None)["IDENTITY.md"]) == IdentityFields(name="Aria")
+    assert fields.parse(starter_texts("Aria", None)["IDENTITY.md"]) == {"name": "Aria"}
 
 
 def test_without_a_name_a_fresh_identity_says_nothing():
-    assert fields.parse(starter_texts("", None)["IDENTITY.md"]) == IdentityFields()
+    assert fields.parse(starter_texts("", None)["IDENTITY.md"]) == {}
 
 
 def test_every_placeholder_of_the_identity_template_is_known_even_without_its_parentheses():
@@ -51,13 +50,13 @@ def test_every_placeholder_of_the_identity_template_is_known_even_without_its_pa
 
     assert len(placeholders) == len(fields.FIELDS)
     for words in placeholders:
-        assert fields.parse(f"- **Vibe:** {words}") == IdentityFields()
+        assert fields.parse(f"- **Vibe:** {words}") == {}
 
 
 def test_no_template_but_the_identity_has_the_shape_of_a_filled_identity():
     for path, text in ARIA.items():
         if path != "IDENTITY.md":
-            assert fields.parse(text) == IdentityFields(), path
+            assert fields.parse(text) == {}, path
 
 
 def test_a_fresh_user_page_has_a_timezone_to_fill_in_and_no_value_yet():
@@ -124,7 +123,7 @@ def test_a_name_that_passes_the_check_is_read_back(name):
         fields.check("name", name)
     except BadArguments:
         return
-    assert fields.parse(starter_texts(name, None)["IDENTITY.md"]) == IdentityFields(name=name)
+    assert fields.parse(starter_texts(name, None)["IDENTITY.md"]) == {"name": name}
 
 
 def test_a_name_with_braces_is_just_a_name():

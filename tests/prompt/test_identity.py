@@ -12,7 +12,6 @@ from anima.prompt.identity import (
     FIELDS,
     MAX_AVATAR_BYTES,
     Avatar,
-    IdentityFields,
     Peer,
     SourcedValue,
     avatar,
@@ -100,9 +99,13 @@ VALUES = (st.text(min_size=1, max_size=20) | st.sampled_from(TRICKY)).filter(acc
 
 
 def test_the_example_of_the_seed_is_read():
-    assert parse(KATE) == IdentityFields(
-        name="Kate", creature="octopus", vibe="warm but sharp", emoji="🐙", avatar="https://example.org/kate.png"
-    )
+    assert parse(KATE) == {
+        "name": "Kate",
+        "creature": "octopus",
+        "vibe": "warm but sharp",
+        "emoji": "🐙",
+        "avatar": "https://example.org/kate.png",
+    }
 
 
 @pytest.mark.parametrize(
@@ -137,7 +140,7 @@ def test_the_example_of_the_seed_is_read():
     ],
 )
 def test_a_name_is_read_in_any_of_its_forms(line):
-    assert parse(line) == IdentityFields(name="Kate")
+    assert parse(line) == {"name": "Kate"}
 
 
 @pytest.mark.parametrize(
@@ -163,7 +166,7 @@ def test_a_name_is_read_in_any_of_its_forms(line):
     ],
 )
 def test_a_placeholder_is_no_name(text):
-    assert parse(text) == IdentityFields()
+    assert parse(text) == {}
 
 
 @pytest.mark.parametrize(
@@ -188,33 +191,31 @@ def test_a_placeholder_is_no_name(text):
     ],
 )
 def test_what_a_reader_does_not_see_as_the_name_does_not_count(text):
-    assert parse(text) == IdentityFields()
+    assert parse(text) == {}
 
 
 def test_text_after_a_fence_or_comment_counts_again():
-    assert parse("```\nx\n```\n- **Name:** Kate") == IdentityFields(name="Kate")
-    assert parse("<!-- x\n-->\n- **Name:** Kate") == IdentityFields(name="Kate")
-    assert parse("<!-->\n- **Name:** Kate") == IdentityFields(name="Kate")
+    assert parse("```\nx\n```\n- **Name:** Kate") == {"name": "Kate"}
+    assert parse("<!-- x\n-->\n- **Name:** Kate") == {"name": "Kate"}
+    assert parse("<!-->\n- **Name:** Kate") == {"name": "Kate"}
 
 
 def test_the_last_real_value_wins():
-    assert parse("- Name: Ana\n- **Name:** Kate\n- Name: _(pick something)_\n- Name:\n").name == "Kate"
+    assert parse("- Name: Ana\n- **Name:** Kate\n- Name: _(pick something)_\n- Name:\n")["name"] == "Kate"
 
 
 def test_a_value_is_one_clean_line():
-    assert parse("- Name: Ka\x00te\x1b\u2028Smith").name == "Kate Smith"
+    assert parse("- Name: Ka\x00te\x1b\u2028Smith")["name"] == "Kate Smith"
 
 
 def test_marks_that_are_no_emphasis_stay():
-    assert parse("- Avatar: _pics/me.png").avatar == "_pics/me.png"
-    assert parse("- Vibe: warm (but *sharp*) today").vibe == "warm (but *sharp*) today"
+    assert parse("- Avatar: _pics/me.png")["avatar"] == "_pics/me.png"
+    assert parse("- Vibe: warm (but *sharp*) today")["vibe"] == "warm (but *sharp*) today"
 
 
 @given(DOCUMENTS | st.text())
 def test_any_text_is_read_and_every_value_could_be_written(text):
-    for key in FIELDS:
-        value = getattr(parse(text), key)
-        assert value is None or acceptable(value)
+    assert all(key in FIELDS and acceptable(value) for key, value in parse(text).items())
 
 
 # -- rendering --------------------------------------------------------------------------------------------------------
@@ -293,9 +294,9 @@ def test_with_nothing_said_the_agent_is_assistant_with_an_a():
 def test_each_field_comes_from_the_first_source_that_has_it():
     resolved = resolve(
         [
-            ("interface", IdentityFields(name="Boss")),
-            ("agent", IdentityFields(name="Aria", emoji="🌿")),
-            ("IDENTITY.md", IdentityFields(name="Kate", emoji="🐙", vibe="dry", creature="octopus", avatar="a.png")),
+            ("interface", {"name": "Boss"}),
+            ("agent", {"name": "Aria", "emoji": "🌿"}),
+            ("IDENTITY.md", {"name": "Kate", "emoji": "🐙", "vibe": "dry", "creature": "octopus", "avatar": "a.png"}),
         ]
     )
 
@@ -308,23 +309,24 @@ def test_each_field_comes_from_the_first_source_that_has_it():
         ("🐙", "IDENTITY.md"),
         ("A", "default"),
     ]
-    assert resolved.fields == IdentityFields(name="Boss", creature="octopus", vibe="dry", emoji="🌿", avatar="🌿")
+    shown = {key: found.value for key in FIELDS if (found := getattr(resolved, key))}
+    assert shown == {"name": "Boss", "creature": "octopus", "vibe": "dry", "emoji": "🌿", "avatar": "🌿"}
 
 
 def test_a_blank_override_is_no_override():
-    resolved = resolve([("interface", IdentityFields(name=" \n")), ("agent", IdentityFields(name="Aria"))])
+    resolved = resolve([("interface", {"name": " \n"}), ("agent", {"name": "Aria"})])
 
     assert resolved.name == SourcedValue(value="Aria", source="agent")
 
 
 def test_a_long_name_is_cut_and_a_wild_one_tamed():
-    assert resolve([("agent", IdentityFields(name="x" * 60))]).name.value == "x" * 50
-    assert resolve([("agent", IdentityFields(name="Ka\nte\x1b[31m"))]).name.value == "Ka te [31m"
+    assert resolve([("agent", {"name": "x" * 60})]).name.value == "x" * 50
+    assert resolve([("agent", {"name": "Ka\nte\x1b[31m"})]).name.value == "Ka te [31m"
 
 
 @pytest.mark.parametrize("emoji", ["octopus", "https://example.org/🐙", "pics/🐙", "🐙" * 17])
 def test_an_emoji_that_is_none_is_passed_over(emoji):
-    resolved = resolve([("agent", IdentityFields(emoji=emoji)), ("IDENTITY.md", IdentityFields(avatar="🦉"))])
+    resolved = resolve([("agent", {"emoji": emoji}), ("IDENTITY.md", {"avatar": "🦉"})])
 
     assert resolved.emoji == SourcedValue(value="🦉", source="IDENTITY.md")
 
@@ -419,7 +421,7 @@ def test_no_avatar_ever_shows_an_absolute_path(value):
 
 
 def test_the_first_avatar_that_can_be_shown_is_taken_and_the_failure_before_it_told():
-    resolved = resolve([("agent", IdentityFields(avatar="/etc/me.png")), ("IDENTITY.md", IdentityFields(emoji="🐙"))])
+    resolved = resolve([("agent", {"avatar": "/etc/me.png"}), ("IDENTITY.md", {"emoji": "🐙"})])
 
     found = first_avatar(resolved.avatars, size_of=lambda path: None)
 

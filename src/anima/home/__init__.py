@@ -217,7 +217,7 @@ class Home:
         from anima.prompt.identity import parse
 
         def named(text: str) -> str:
-            return parse(text).name or self.identity.name
+            return parse(text).get("name") or self.identity.name
 
         return Inbox(
             self.site, self._writer, lambda p: self._forget.approve(p), named, lambda *no: self.sessions.refuse(*no)

@@ -51,10 +51,9 @@ class AgentIdentity:
     def resolved(self, listener: Listener | None = None) -> Resolved:
         """Every field with its source: interface override, agent configuration, IDENTITY.md, then "Assistant". With a
         listener, of IDENTITY.md only what they see."""
-
         config, agent = self._site.config, self._site.agent
-        own: list[tuple[str, identity.Fields]] = [("anima.toml [identity]", config.identity)]
-        chain: list[tuple[str, identity.Fields]] = [(f"agent {a.id}", a) for a in config.agent if a.id == agent]
+        own = [("anima.toml [identity]", config.identity._asdict())]
+        chain = [(f"agent {each.id}", each._asdict()) for each in config.agent if each.id == agent]
         if self._site.layout.has("identity"):
             chain.append(("IDENTITY.md", identity.parse(self._text_of("identity", listener))))
         default = not config.agent or agent == config.agent[0].id

@@ -19,7 +19,6 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 from urllib.parse import unquote_to_bytes
 
-from anima.config import AgentConfig, IdentityConfig
 from anima.errors import BadArguments, BadConfig, BadPath, BadText, NotFound, printable
 from anima.model import DocPath
 from anima.text.markdown import BOM, bullet_of, fence_after, front_matter, front_matter_end, heading_of
@@ -46,29 +45,17 @@ a name that suits you | what kind of being you are: an owl, a lamp, a plain prog
 | fill me in | to be decided | to be filled in | not decided yet | not set | unset | tbd"""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IdentityFields:
-    """The six fields. None is a field that is absent, empty or still a template's placeholder."""
-
-    name: str | None = None
-    creature: str | None = None
-    vibe: str | None = None
-    theme: str | None = None
-    emoji: str | None = None
-    avatar: str | None = None
-
-
-def parse(text: str) -> IdentityFields:
-    """What the text says. The last real value of a field wins; a placeholder says nothing."""
-    return IdentityFields(**dict(_bullets(text)))
+def parse(text: str) -> dict[str, str]:
+    """Those of the six fields that the text fills in. The last real value of one wins; a placeholder says nothing."""
+    return dict(_bullets(text))
 
 
 def render(text: str, keys: Iterable[str]) -> str:
     """One line for the prompt, such as `name=Kate, emoji=🐙, vibe=warm but sharp`, of what IDENTITY.md says; absent fields are
     left out. The key `*` stands for fields of the owner's own (`- **Pronouns:** she`)."""
     fields, others = parse(text), list(_others(text))
-    values = [pair for key in keys for pair in (others if key == "*" else [(key, getattr(fields, key))])]
-    shown = ((key, one_line(value or "")) for key, value in values)
+    values = [pair for key in keys for pair in (others if key == "*" else [(key, fields.get(key, ""))])]
+    shown = ((key, one_line(value)) for key, value in values)
     return ", ".join(f"{key}={value}" for key, value in shown if value and (key in _SHORT or len(value) <= LONGEST))
 
 
@@ -343,20 +330,12 @@ class Resolved:
     theme: SourcedValue | None = None
     emoji: SourcedValue | None = None
 
-    @property
-    def fields(self) -> IdentityFields:
-        found = {key: getattr(self, key) for key in FIELDS}
-        return IdentityFields(**{key: sourced.value for key, sourced in found.items() if sourced})
 
-
-Fields = IdentityFields | IdentityConfig | AgentConfig  # a configuration has some of the six
-
-
-def resolve(overrides: Iterable[tuple[str, Fields]]) -> Resolved:
+def resolve(overrides: Iterable[tuple[str, Mapping[str, str]]]) -> Resolved:
     """The first source that has a field gives it: interface, agent configuration, IDENTITY.md, in the order given. An
     agent that is not the home's default one puts the interface override last. Where no source has an avatar, its emoji
     stands in before the next source is asked; where none has an emoji, an avatar that is one does."""
-    chain = [(source, {key: one_line(getattr(given, key, "") or "") for key in FIELDS}) for source, given in overrides]
+    chain = [(source, {key: one_line(given.get(key, "")) for key in FIELDS}) for source, given in overrides]
 
     def each(*keys: str) -> list[SourcedValue]:
         said = ((source, values[key]) for source, values in chain for key in keys)

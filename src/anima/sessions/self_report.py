@@ -48,8 +48,9 @@ class SelfReport:
         row = site.layout.row("identity") if site.layout.has("identity") else None
         # Where there is no such file, what is shown comes from the configuration.
         is_seen = row is None or listener.sees(site.layout, DocPath.parse(row.path))
-        shown = self._hand.rooms.prompts.identity.resolved(listener).fields if is_seen else None
-        found["identity"] = {key: getattr(shown, key, None) for key in ("name", "creature", "vibe", "emoji", "avatar")}
+        shown = self._hand.rooms.prompts.identity.resolved(listener) if is_seen else None
+        said = {key: getattr(shown, key, None) for key in ("name", "creature", "vibe", "emoji", "avatar")}
+        found["identity"] = {key: sourced.value if sourced else None for key, sourced in said.items()}
         found["soul_excerpt"] = None
         if self._hand.prompt.persona is not None:  # the soul that the session's prompt shows
             with suppress(HomeError):
