@@ -54,6 +54,8 @@ class PromptConfig(NamedTuple):
 
 
 class PersonaConfig(NamedTuple):
+    """When the alternate soul is worn: by chance, in a daily window, or both. The default is never."""
+
     file: str = "SOUL_EVIL.md"
     chance: float = 0.0
     at: str = ""

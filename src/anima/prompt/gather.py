@@ -41,8 +41,8 @@ class AgentIdentity:
     """Who the agent of one home is, by its configuration and its documents as they stand now."""
 
     def __init__(self, site: Site) -> None:
-        self._site, asked = site, site.config.persona
-        self.rule = identity.PersonaRule.of(file=asked.file, chance=asked.chance, at=asked.at, duration=asked.duration)
+        self._site, self.rule = site, site.config.persona
+        identity.check_rule(self.rule)
 
     @property
     def name(self) -> str:
@@ -84,7 +84,7 @@ class AgentIdentity:
 
     def persona(self, *, roll: bool = True) -> Decision:
         """Which soul would be worn, were it decided now; without `roll` chance has no say, since a look decides nothing."""
-        rule = self.rule if roll else replace(self.rule, chance=0.0)
+        rule = self.rule if roll else self.rule._replace(chance=0.0)
         return identity.decide(rule, self._site.now(), self._site.dice)
 
     def worn(self, limit: int) -> tuple[WornSoul, ...]:
@@ -122,7 +122,7 @@ class Prompts:
             memory=None if tokens is None else tokens * 4,
         )
         # Whether another soul is ever worn.
-        self.has_alternate = agent.rule.chance > 0 or agent.rule.at is not None
+        self.has_alternate = agent.rule.chance > 0 or bool(agent.rule.at)
         # The table without the row that calls one file a soul: what another row keeps from a listener stays kept.
         self.table = replace(layout, others=tuple(row for row in layout.others if row.role != "alternate-soul"))
 

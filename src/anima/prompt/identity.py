@@ -19,6 +19,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 from urllib.parse import unquote_to_bytes
 
+from anima.config import PersonaConfig
 from anima.errors import BadArguments, BadConfig, BadPath, BadText, NotFound, printable
 from anima.model import DocPath
 from anima.text.markdown import BOM, bullet_of, fence_after, front_matter, front_matter_end, heading_of
@@ -444,40 +445,6 @@ _DURATION = re.compile(r"(?:([0-9]{1,6})d)?\s*(?:([0-9]{1,6})h)?\s*(?:([0-9]{1,6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PersonaRule:
-    """When the alternate soul is worn: by chance, in a daily window, or both. The default is never."""
-
-    file: str = "SOUL_EVIL.md"
-    chance: float = 0.0
-    at: time | None = None
-    duration: timedelta | None = None
-
-    def __post_init__(self) -> None:
-        if not DocPath.parse(self.file).is_markdown:
-            raise BadConfig(f"{printable(self.file)} is not a Markdown file", where="persona.file")
-        if (self.at is None) != (self.duration is None):
-            given, lacking = ("at", "duration") if self.duration is None else ("duration", "at")
-            raise BadConfig(f"a window needs persona.{lacking} too", where=f"persona.{given}")
-
-    def holds(self, clock: time) -> bool:
-        """Whether the daily window is open at this hour."""
-        if self.at is None or self.duration is None:
-            return False
-        since = datetime.combine(date.min, clock) - datetime.combine(date.min, self.at)
-        return since % DAY < self.duration
-
-    @classmethod
-    def of(cls, *, file: str = "SOUL_EVIL.md", chance: float = 0.0, at: str = "", duration: str = "") -> PersonaRule:
-        """The rule as the configuration writes it, where an empty text means nothing. Raises BadConfig."""
-        return cls(
-            file=file,
-            chance=chance,
-            at=parse_at(at) if at else None,
-            duration=parse_duration(duration) if duration else None,
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
     """What the rule says now. `file` is the soul to be worn."""
 
@@ -515,13 +482,31 @@ def parse_duration(text: str) -> timedelta:
     return timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
 
 
-def decide(rule: PersonaRule, now: datetime, dice: Random) -> Decision:
+def check_rule(rule: PersonaConfig) -> None:
+    """Raises BadConfig for a rule that makes no sense."""
+    if not DocPath.parse(rule.file).is_markdown:
+        raise BadConfig(f"{printable(rule.file)} is not a Markdown file", where="persona.file")
+    if bool(rule.at) != bool(rule.duration):
+        given, lacking = ("at", "duration") if rule.at else ("duration", "at")
+        raise BadConfig(f"a window needs persona.{lacking} too", where=f"persona.{given}")
+    _is_open(rule, time.min)
+
+
+def _is_open(rule: PersonaConfig, clock: time) -> bool:
+    """Whether it is in the daily window at this hour."""
+    if not rule.at:
+        return False
+    since = datetime.combine(date.min, clock) - datetime.combine(date.min, parse_at(rule.at))
+    return since % DAY < parse_duration(rule.duration)
+
+
+def decide(rule: PersonaConfig, now: datetime, dice: Random) -> Decision:
     """Whether the alternate soul is worn at `now`, an aware time in the user's timezone. The window is one of the wall
     clock: when the clocks go back, an hour that comes twice counts twice; when they go forward, an hour that is skipped
     does not come."""
     if now.utcoffset() is None:
         raise BadArguments("the time must say its timezone, and that must be the user's")
-    if rule.holds(now.time()):
+    if _is_open(rule, now.time()):
         return Decision(worn=True, why="window", file=rule.file)
     if rule.chance >= 1 or (rule.chance > 0 and dice.random() < rule.chance):
         return Decision(worn=True, why="chance", file=rule.file)
