@@ -389,24 +389,16 @@ def told(raw: Any) -> str:
 
 
 def _additional(raw: Any) -> tuple[Additional, ...]:
-    if isinstance(raw, str):
-        raw = _texts(raw)
+    raw = _texts(raw) if isinstance(raw, str) else raw
     if not isinstance(raw, list | tuple):
         raise ValueError(f"this must be a list of files, not {_named(raw)}")
-    found = []
-    for item in raw:
-        if isinstance(item, Additional):
-            found.append(item._replace(path=told(item.path)))
-            continue
-        given = {"path": item} if isinstance(item, str) else item
-        if not isinstance(given, dict) or "path" not in given or set(given) - {"path", "scopes"}:
-            raise ValueError('an entry is "FILE.md" or {path = "FILE.md", scopes = ["main", "group"]}')
-        found.append(Additional(told(given["path"]), *([_scopes(given["scopes"])] if "scopes" in given else [])))
-    return tuple(found)
+    entries = [{"path": each} if isinstance(each, str) else each for each in raw]
+    given = [each._asdict() if isinstance(each, Additional) else each for each in entries]
+    return _tables(Additional, "path", {"path": told, "scopes": _scopes})(given)
 
 
 def _scopes(raw: Any) -> frozenset[Scope]:
-    return frozenset(Scope(_one_of(*Scope)(name)) for name in _texts(raw))
+    return frozenset(Scope(_one_of(*Scope)(name)) for name in (raw if isinstance(raw, frozenset) else _texts(raw)))
 
 
 def _tables(kind: Any, required: str, readers: Mapping[str, Callable[[Any], Any]]) -> Callable[[Any], tuple[Any, ...]]:
@@ -426,7 +418,7 @@ def _tables(kind: Any, required: str, readers: Mapping[str, Callable[[Any], Any]
         if not isinstance(raw, Iterable) or isinstance(raw, str | dict):
             raise ValueError("this must be a list of tables")
         entries = [read_one(item) for item in raw]
-        times = Counter(getattr(entry, required) for entry in entries if required != "agent")
+        times = Counter(getattr(entry, required) for entry in entries if required in ("id", "name"))
         if twice := next((name for name, count in times.items() if count > 1), None):
             raise ValueError(f"two entries have the {required} {twice!r}")
         return tuple(entries)
