@@ -18,7 +18,7 @@ from typing import Literal
 
 from anima.errors import BadPath, HomeError
 from anima.layout import CUT_MARK, Layout, Listener, Row, layer_at
-from anima.model import DocPath, Document, Scope
+from anima.model import MAX_DEPTH, DocPath, Document, Scope
 from anima.store import Documents
 from anima.text.markdown import BOM, defuse_tags, marks_in, sections
 
@@ -420,22 +420,26 @@ class Privacy:
         for document in list(self._read.values()):  # the private sections of documents that are not private themselves
             found = sections(document.text) if marks_in(document.text).private else ()
             yield from (Secret(text=document.text[each.body : each.end]) for each in found if each.private)
-        for path in map(DocPath.parse, self._beneath("")):
+        for path in map(DocPath.parse, beneath(self._documents, "")):
             if self.is_free(path) or self._table.row_of(path).role in _OPEN_ROLES:
                 continue
             if not self._listener.sees(self._table, path) and (document := self._document(path.text)):
                 yield Secret(text=document.text, path=document.path)
 
-    def _beneath(self, folder: str) -> Iterator[str]:
-        try:
-            entries = self._documents.list(folder)
-        except HomeError:
-            return  # nothing in it can be read, by anybody
-        for entry in entries:
-            if entry.is_folder:
-                yield from self._beneath(entry.path)
-            else:
-                yield entry.path
+
+def beneath(documents: Documents, folder: str, depth: int = MAX_DEPTH, notes: list[str] | None = None) -> Iterator[str]:
+    """The documents under a folder, so many folders deep. One that nobody can list is passed over, and said in `notes`."""
+    try:
+        entries = documents.list(folder)
+    except HomeError as error:
+        entries = ()
+        if notes is not None:
+            notes.append(f"{folder}/: {error}")
+    for entry in entries:
+        if not entry.is_folder:
+            yield entry.path
+        elif depth > 1:
+            yield from beneath(documents, entry.path, depth - 1, notes)
 
 
 # -- copies --------------------------------------------------------------------------------------------------------------

@@ -21,13 +21,13 @@ from anima.config import Additional
 from anima.errors import BadPath, BadText, Damaged, HomeError, NoSuchDocument, NotFound, printable
 from anima.layout import Listener, Row, how_to_own, is_unreviewed, layer_at, skill_line
 from anima.model import Actor, DocPath, Document, Finding, Runtime, Scope, Severity, fold
-from anima.prompt import Hook, Limits, Piece, Privacy, Prompt, compose, identity
+from anima.prompt import Hook, Limits, Piece, Privacy, Prompt, beneath, compose, identity
 from anima.prompt.identity import Avatar, Decision, Peer, Resolved, Subagent, WornSoul
 from anima.site import Site
 from anima.text import may_hide
 from anima.text.markdown import Marks, View, front_matter, front_matter_end, lines_of, may_be_marked, sections
 
-MAX_LISTED = 200
+MAX_LISTED, DEEPEST = 200, 5  # files of knowledge that are named, and folders in one another
 _MARKED = 120_000  # characters of a marked document that are looked through for a prompt, at least
 # One of these stands in what the scan calls dangerous for another reason than hidden text; frames are defused anyway.
 _SIGNS = {"<": ("<|", "<<"), "|": ("|>",), "]": ("INST]",)}  # by their rarest character, which is quickly found
@@ -444,7 +444,8 @@ class _Gathering:
         if folder is None or not visible:
             yield entry if not entry.problem else self._hidden(row, row.path)
             return
-        others = [path for path in self._beneath(folder) if fold(path) != fold(f"{folder}/KNOWLEDGE.md")]
+        found = sorted(beneath(self._documents, folder, DEEPEST, self.notes))
+        others = [path for path in found if fold(path) != fold(f"{folder}/KNOWLEDGE.md")]
         others = self._fit(folder, others, visible=True)
         listed = "\n".join(f"- {path}" for path in others[:MAX_LISTED])
         if len(others) > MAX_LISTED:
@@ -466,19 +467,6 @@ class _Gathering:
         if visible and len(fit) < len(names):
             self.notes.append(f"{folder}/: {len(names) - len(fit)} left out, whose names speak like an order")
         return fit
-
-    def _beneath(self, folder: str, depth: int = 5) -> list[str]:  # so many folders of knowledge, one in the other
-        """The documents under a folder, so many folders deep."""
-        try:
-            entries = self._documents.list(folder)
-        except HomeError as error:
-            self.notes.append(f"{folder}/: {error}")
-            return []
-        found = [entry.path for entry in entries if not entry.is_folder]
-        for entry in entries:
-            if entry.is_folder and depth > 1:
-                found += self._beneath(entry.path, depth - 1)
-        return sorted(found)
 
     def _runtime_text(self, runtime: Runtime) -> str:
         now = self._now
