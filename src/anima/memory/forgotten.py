@@ -89,13 +89,8 @@ class ForgottenList:
         return left, len(lines_of(text)) - len(lines_of(left))
 
     def _matches(self, text: str) -> Iterator[tuple[int, int, Phrase]]:
-        if not self._list():
-            return
-        for found in readings(text):
-            for placed in found.cuts():
-                line_at = found.jointed.line_at
-                for start, end, phrase in self._runs.found([word for word, _ in placed]):
-                    yield line_at(placed[start][1]), line_at(placed[end - 1][1]), phrase
+        for found in readings(text) if self._list() else ():
+            yield from found.found(self._runs)
 
     def _digest(self, words: Sequence[str]) -> str:
         return self._key().phrase(" ".join(words))

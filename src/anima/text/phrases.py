@@ -118,6 +118,12 @@ class Reading(NamedTuple):
         if _HUMP in joints:
             yield _joined(atoms, "")
 
+    def found(self, runs: Runs) -> Iterator[tuple[int, int, Any]]:
+        """(first line, last line, phrase) of every run of words that stands in it."""
+        for placed in self.cuts():
+            for start, end, phrase in runs.found([word for word, _ in placed]):
+                yield self.jointed.line_at(placed[start][1]), self.jointed.line_at(placed[end - 1][1]), phrase
+
 
 def readings(text: str, *, hold: Callable[[bytes], bool] | None = None) -> Iterator[Reading]:
     """A text as it stands, and as a page shows it; where it may be JSON, also with the line ends it tells of as blanks. `hold`
@@ -263,11 +269,7 @@ class Wanted:
                 if is_whole:
                     yield Match(flat.line_at(at), flat.line_at(end - 1), phrase)
                 at = flat.text.find(plain, end if is_whole else at + 1)
-        if self._runs:
-            for placed in found.cuts():
-                for start, end, phrase in self._runs.found([word for word, _ in placed]):
-                    first, last = placed[start][1], placed[end - 1][1]
-                    yield Match(found.jointed.line_at(first), found.jointed.line_at(last), phrase)
+        yield from (Match(*run) for run in found.found(self._runs)) if self._runs else ()
         for loose in self._loose:
             for first, last in loose.found(found.jointed.text):
                 yield Match(found.jointed.line_at(first), found.jointed.line_at(last), loose.phrase)
