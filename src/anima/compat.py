@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from anima.backup.import_ import Imported
-from anima.errors import BadArguments, NoSuchDocument
+from anima.errors import BadArguments
 from anima.home import Home
 from anima.model import DocPath, Receipt, Scope
 from anima.prompt import Prompt
@@ -120,10 +120,7 @@ class WorkspaceManager:
 
     def read_managed_workspace_file_utf8(self, rel: str) -> str:
         """The text of any document; empty where there is none. Raises BadPath for a path that leads out of the home."""
-        try:
-            return self.home.read(rel).text
-        except NoSuchDocument:
-            return ""
+        return self.home.site.text_of(DocPath.parse(rel)) or ""
 
     def list_knowledge_files(self) -> tuple[str, ...]:
         """Every file beneath knowledge/."""

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -155,14 +156,8 @@ def fleet(address: str) -> Fleet:
     return Fleet(address)
 
 
-def default_path() -> Path:
-    """Where a home stands that nobody gave a place: in the user's data folder."""
-    return default_home(os.environ)
-
-
-def in_use() -> Path | None:
-    """The home to take where nothing names one: the one the user said they use, else the one in their data folder."""
-    return trust.in_use(os.environ)
+default_path = partial(default_home, os.environ)
+in_use = partial(trust.in_use, os.environ)
 
 
 def is_any_in_use() -> bool:
