@@ -438,7 +438,7 @@ def test_an_honest_archive_made_by_hand_is_taken(tmp_path: Path) -> None:
         ".GIT/config",
         ".Anima/key",
         "sub/.git/hooks/post-checkout",
-        ".git/anima.lock",
+        ".git/anima.new",
         "．．/x.md",
         "a" * 5000,
         "trailing ",

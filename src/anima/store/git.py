@@ -33,7 +33,8 @@ Clean = Callable[[str, bytes], bytes | None]
 
 
 class History(Repository, store.History):
-    """The history of one home: `open` it or `create` it, and close it when done. Each call stands for itself."""
+    """The history of one home: `open` it or `create` it, and close it when done. Each call stands for itself; what writes
+    is called under the home's lock."""
 
     @classmethod
     def open(cls, git_dir: str) -> History:
@@ -65,7 +66,7 @@ class History(Repository, store.History):
 
     def commit(self, files: Mapping[str, bytes | None], note: Note) -> str | None:
         parted, person = _parted({DocPath.parse(path).text: data for path, data in files.items()}), person_of(note)
-        with self._guard():
+        with self._writing():
             self._must_be_safe()
             for _ in range(5):
                 head = self._main()
@@ -91,13 +92,13 @@ class History(Repository, store.History):
 
     def refresh(self) -> None:
         """Let git's index follow main where it could not before, because a git command held its lock."""
-        with self._guard():
+        with self._writing():
             if (head := self._main()) is not None:
                 self._refresh_index(head)
 
     def take_in(self, revisions: Iterable[Brought]) -> None:
         """Fills an empty history; the same revisions give the same bytes."""
-        with self._guard():
+        with self._writing():
             tree = head = None
             for _, person, message, files in revisions:
                 tree = self._grow(tree, _parted(files))
@@ -251,7 +252,7 @@ class History(Repository, store.History):
     def rewrite(self, clean: Clean, message: Callable[[str], str], note: Note) -> None:
         """One line of revisions; those before the first that changes keep their ids. What else the repository held (branches,
         tags, stashes, the reflog) is gone. Killed at any point, the old or the new history stands."""
-        with self._guard():
+        with self._writing():
             self._must_be_safe()
             line = list(self._line(self._main()))[::-1]
             if line and line[0].parent:
@@ -367,7 +368,7 @@ class History(Repository, store.History):
         """Makes `check` clean, commits `files`, which are all the documents there are now, and says what was done. If objects
         are missing or corrupt, the revisions that are whole are put together in a new repository (up to the first hole under
         their old ids); the broken one is kept beside it under a new name."""
-        with self._guard():
+        with self._writing():
             done = []
             while self._strange:
                 os.rename(self._strange, broken := self._free_name(), src_dir_fd=self._fd)

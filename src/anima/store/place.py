@@ -262,10 +262,11 @@ class FolderStore:
     def repair_history(self) -> list[str]:
         """Mends history without touching a document; a sentence for each thing done. Raises Damaged where it cannot."""
         self.reset_history()
-        history, note = self._mendable_history()
-        paths = [entry.path for entry in self.documents.list_all() if entry.path.casefold().endswith(".md")]
-        found = {**dict(held for path in paths for held in self._held(path)), FILE: self._settings()}
-        return history.repair({path: data for path, data in found.items() if data is not None}, note)
+        with self.lock():
+            history, note = self._mendable_history()
+            paths = [entry.path for entry in self.documents.list_all() if entry.path.casefold().endswith(".md")]
+            found = {**dict(held for path in paths for held in self._held(path)), FILE: self._settings()}
+            return history.repair({path: data for path, data in found.items() if data is not None}, note)
 
     def anchor(self) -> None:
         """Says in history where the ledger is now, so that its end cannot be cut off unnoticed. Raises Damaged."""

@@ -39,7 +39,7 @@ _DERIVED = (f"{MACHINE}/index.sqlite", f"{MACHINE}/talks.sqlite")
 # What is derived, or is this machine's own: locks, staged texts, the archives themselves, what a restore is doing.
 _OWN = "stage lock index.lock dreaming mending snapshots restore restoring restored looked .gitignore"
 _PASSING = frozenset(f"{MACHINE}/{name}" for name in _OWN.split())
-_GIT_OWN = "anima.lock anima.new anima.paths HEAD.lock index.lock packed-refs.lock config.lock refs/heads/main.lock"
+_GIT_OWN = "anima.new anima.paths HEAD.lock index.lock packed-refs.lock config.lock refs/heads/main.lock"
 _GIT_LOCKS = frozenset(f"{place}/{name}" for place in (GIT, BARE) for name in _GIT_OWN.split())
 _PATIENCE = 5.0
 _STAGED = re.compile(rf"{re.escape(STAGE)}/[0-9a-f]{{16}}")

@@ -23,18 +23,17 @@ import pygit2
 from pygit2.enums import ObjectType
 
 from anima.errors import Damaged, HomeError, printable
-from anima.store.lock import HomeLock
 from anima.store.safe_open import NO_LINKS, held, open_beneath, open_folder, regular, stat_at, write_all
 
 MARK = "anima"  # the file that tells our repositories from all others
 BRANCH = "refs/heads/main"
 HINT = "anima doctor --repair mends history; the documents are not touched"
-OWN, _LOCK = "anima.new", "anima.lock"
+OWN = "anima.new"
 FOLLOWED = "anima.index"  # the commit that git's index was last made to follow
 PATHS = "anima.paths"  # which commit changed what; derived
 GIT_LOCKS = ("HEAD.lock", "index.lock", "packed-refs.lock", f"{BRANCH}.lock")
 _FOLDERS = tuple("objects objects/pack objects/info refs refs/heads info logs logs/refs logs/refs/heads".split())
-_FILES = ("HEAD", BRANCH, "packed-refs", f"logs/{BRANCH}", "index", "config", "info/exclude", _LOCK, FOLLOWED, PATHS)
+_FILES = ("HEAD", BRANCH, "packed-refs", f"logs/{BRANCH}", "index", "config", "info/exclude", FOLLOWED, PATHS)
 _ATTRIBUTES = "* -text"
 _PLAIN = re.compile(  # what git only ever reads as data
     r"HEAD|ORIG_HEAD|anima|anima\.index|index|packed-refs|info/exclude|objects/info/packs|(?:refs|logs)/.+|objects/(?:[0-9a-f]{2}|pack)/[^/]+"
@@ -48,7 +47,6 @@ _KINDS = {b"commit": ObjectType.COMMIT, b"tree": ObjectType.TREE, b"blob": Objec
 # change, and few documents are so long. A person's `git gc` makes the versions of one small.
 _LARGE = 2**20
 _MAX_OBJECT, _MAX_FILE = 64 * 2**20, 256 * 2**20
-_PATIENCE = 10.0  # seconds; a commit takes a millisecond
 _FOREIGN = (pygit2.GitError, OSError, KeyError, ValueError)  # what libgit2, the disk and bad objects raise
 BROKEN = (Damaged, *_FOREIGN)
 
@@ -72,12 +70,11 @@ class Commit:
 
 
 class Repository:
-    """One repository's folder. Threads and processes may share it."""
+    """One repository's folder. Threads may share it, and processes; whoever writes holds the home's lock."""
 
     def __init__(self, git_dir: str) -> None:
         self._path = os.path.abspath(git_dir)
         self._mutex = threading.RLock()
-        self._lock = HomeLock(self._open_lock, lambda: stat_at(f"{self._path}/{_LOCK}"))
         self._fd = -1
         self._trees: dict[str, Tree] = {}
         with mapped():
@@ -85,7 +82,6 @@ class Repository:
 
     def close(self) -> None:
         with self._mutex:
-            self._lock.close()
             if self._fd >= 0:
                 os.close(self._fd)
                 self._fd = -1
@@ -98,18 +94,12 @@ class Repository:
             yield
 
     @contextmanager
-    def _guard(self) -> Iterator[None]:
-        """One thread of one process at a time. The lock ends with its holder, however that ends."""
-        with self._mutex, mapped(), self._lock.hold(_PATIENCE):
+    def _writing(self) -> Iterator[None]:
+        """One thread at a time, and by the home's lock one process."""
+        with self._mutex, mapped():
             self._bind()
             self._sweep()
             yield
-
-    def _open_lock(self) -> int:
-        self._bind()
-        if (found := self._stat(_LOCK)) and not stat.S_ISREG(found.st_mode):
-            self._remove(_LOCK)
-        return open_beneath(self._fd, _LOCK, os.O_RDWR | os.O_CREAT)
 
     def _must_be_safe(self) -> None:
         if self._strange:
