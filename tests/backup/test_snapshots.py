@@ -773,10 +773,10 @@ def test_whoever_waits_too_long_for_the_home_is_told(root: Path) -> None:
 def journal(root: Path) -> None:
     """A restore as it stands when its process dies right after the journal: nothing is in its place yet."""
     area = root / ".anima/restore"
-    area.mkdir()
-    (area / "0").write_bytes(b"- restored\n")
-    (area / "1").write_bytes(b"- new\n")
-    puts = [["0", "MEMORY.md"], ["1", "deep/er/new.md"]]
+    (area / "deep/er").mkdir(parents=True)
+    (area / "MEMORY.md").write_bytes(b"- restored\n")
+    (area / "deep/er/new.md").write_bytes(b"- new\n")
+    puts = ["MEMORY.md", "deep/er/new.md"]
     body = json.dumps({"puts": puts, "gone": ["USER.md"], "touches": [], "said": '{"digest":"x"}'}).encode()
     head = json.dumps({"sha256": hashlib.sha256(body).hexdigest()}).encode()
     (root / ".anima/restoring").write_bytes(head + b"\n" + body)
@@ -908,9 +908,10 @@ def test_a_journal_that_is_none_stops_everybody_with_a_sentence(root: Path) -> N
 def test_a_journal_from_a_stranger_reaches_nothing_outside(root: Path, tmp_path: Path) -> None:
     (tmp_path / "precious").write_text("mine")
     for held in (
-        {"puts": [["0", "../precious"]], "gone": []},
+        {"puts": ["../precious"], "gone": []},
         {"puts": [], "gone": ["../precious"]},
-        {"puts": [["../../x", "a.md"]], "gone": []},
+        {"puts": ["/etc/passwd"], "gone": []},
+        {"puts": [["0", "a.md"]], "gone": []},
     ):
         body = json.dumps({**held, "touches": [], "said": ""}).encode()
         (root / ".anima/restoring").write_bytes(

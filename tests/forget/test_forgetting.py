@@ -455,8 +455,8 @@ def test_what_nobody_can_look_into_is_named_and_goes_and_one_is_taken_anew(home)
 def test_what_an_interrupted_restore_had_unpacked_goes_with_a_purge(home):
     home.remember(SECRET)
     home.snapshots.take()
-    (Path(home.name) / ".anima" / "restore/home").mkdir(parents=True)
-    (Path(home.name) / ".anima" / "restore/home" / "x.md").write_text(SECRET)
+    (Path(home.name) / ".anima" / "restore").mkdir()
+    (Path(home.name) / ".anima" / "restore" / "x.md").write_text(SECRET)
     assert home.forget(text=SECRET, purge=True).verified
     assert holding(Path(home.name), [SECRET]) == []
 
@@ -861,6 +861,7 @@ def test_what_cannot_be_forgotten_is_named(home):
     (Path(home.name) / "anima.toml").write_text('[identity]\nname = "the ferret stole the ring"\n')
     done = home.forget(text="the ferret stole the ring", purge=True)
     assert not done.verified and {"notes/a.md", "anima.toml"} <= {where for where, _ in done.left}
+    assert ("notes/a.md", "the file has several names (hard links), so it is not written") in done.left
 
 
 def test_history_stays_where_it_is_without_a_purge_and_undo_brings_it_back(home):

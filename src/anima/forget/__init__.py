@@ -183,8 +183,10 @@ class Forget:
             hits |= {number for number, line in enumerate(lines) if self._store.key.line(line) in dreamed}
         if not hits:
             return
-        if self._store.whole.names_of(path.text) > 1:
-            yield Left(path.text, "the file has several names (hard links), so it is not written")
+        try:
+            self._store.check_writable(path)
+        except HomeError as error:
+            yield Left(path.text, str(error).removeprefix(f"{path}: "))
             return
         for number in sorted(with_hanging(lines, hits)):
             if lines[number].strip():

@@ -72,8 +72,6 @@ class Waiting(Holder):
                 self._proposals.remove(each.where)
             self._store.finish()
             self._store.sweep()
-            if sought.purge:
-                self._store.whole.drop_staged()
         yield from ()
 
 

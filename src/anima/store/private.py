@@ -29,8 +29,8 @@ from anima.store.safe_open import RESTORED, HeldFolder, append_all, as_damage, h
 
 STAGE, IGNORE = f"{MACHINE}/stage", f"{MACHINE}/.gitignore"
 MAX_BYTES = 256 * 2**20  # of one small file; a proposal holds a few documents at most
-JOURNAL, LOG, AREA = "restoring", "restored", "restore"
-TREE = "home"  # beneath the area
+JOURNAL, LOG = "restoring", "restored"
+AREA = f"{MACHINE}/restore"  # where files stand ready, each beneath its own path
 GIT, BARE = ".git", f"{MACHINE}/history.git"
 REPOSITORIES = {f"{GIT}/": False, f"{BARE}/": True}  # and whether it is bare
 MACHINERY = (f"{MACHINE}/", f"{GIT}/")
@@ -142,7 +142,11 @@ class Machine:
             os.unlink(name, dir_fd=self._store.fd)
 
     def sweep(self) -> None:
-        """Forgets staged texts, but for those that somebody holds a lock on. Whoever calls holds the home lock."""
+        """Forgets staged texts, but for those that somebody holds a lock on, and what a restore that was killed before it
+        counted had unpacked. Whoever calls holds the home lock."""
+        with suppress(Damaged):  # the next restore clears it, or says why it cannot
+            if not is_restoring(self._store):
+                clear_area(self._store)
         for name in [f"{STAGE}/{each}" for each in self._store.raw_names(STAGE)]:
             with suppress(OSError), self._store.regular(name) as (fd, _):
                 if flock(fd):  # else it is being written
@@ -259,7 +263,7 @@ class FileLog:
 def clear_area(store: HeldFolder) -> None:
     """An area without what an interrupted swap left there. Raises Damaged."""
     with as_damage("what an earlier restore left cannot be removed"), suppress(FileNotFoundError):
-        shutil.rmtree(f"{MACHINE}/{AREA}", dir_fd=store.fd)
+        shutil.rmtree(AREA, dir_fd=store.fd)
 
 
 def carry_on(machine: Machine) -> None:
@@ -276,7 +280,7 @@ def carry_on(machine: Machine) -> None:
         for folder in sorted({above for path in own for above in folders_above(path)}, reverse=True):
             with suppress(OSError):  # something else is in it
                 os.rmdir(folder, dir_fd=store.fd)
-        folders = {_place(machine, *put) for put in puts}
+        folders = {_place(machine, path) for path in puts}
         for folder in sorted(folders | {path.rpartition("/")[0] for path in gone}):
             while folder and store.kind_of(folder) != "folder":  # it went with its last file
                 folder = folder.rpartition("/")[0]
@@ -291,27 +295,25 @@ def carry_on(machine: Machine) -> None:
         clear_area(store)
 
 
-def _loaded(raw: bytes) -> tuple[list[tuple[str, str]], list[str], str]:
-    """What a swap does: staged files and their places, what is gone, and its line in the record of restores."""
+def _loaded(raw: bytes) -> tuple[list[str], list[str], str]:
+    """What a swap does: what is put in place, what is gone, and its line in the record of restores."""
     try:
         head, _, body = raw.partition(b"\n")
         if json.loads(head)["sha256"] != hashlib.sha256(body).hexdigest():
             raise ValueError("it is not what was written")
         found = json.loads(body)
-        puts, gone = [(staged, path) for staged, path in found["puts"]], list(found["gone"])
-        if any(refusal(path) for path in (*gone, *(path for _, path in puts))):
+        puts, gone = list(found["puts"]), list(found["gone"])
+        if any(refusal(path) for path in (*gone, *puts)):
             raise ValueError("it names what no home holds")
-        if any(".." in staged.split("/") for staged, _ in puts):
-            raise ValueError("it stages from elsewhere")
         return puts, gone, str(found["said"])
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         hint = "restore the snapshot again after removing .anima/restoring"
         raise Damaged("a restore was interrupted, and its journal cannot be read", hint=hint) from error
 
 
-def _place(machine: Machine, staged: str, path: str) -> str:
+def _place(machine: Machine, path: str) -> str:
     """Puts one file in its place; gives its folder. A staged file that is gone has been put there before."""
-    store, staged, folder = machine.store, f"{MACHINE}/{AREA}/{staged}", path.rpartition("/")[0]
+    store, staged, folder = machine.store, f"{AREA}/{path}", path.rpartition("/")[0]
     if store.stat(staged) is not None:
         try:
             if store.kind_of(path) == "folder":  # it goes if nothing but empty folders is in it

@@ -21,7 +21,7 @@ from anima.errors import Damaged, Refused, printable
 from anima.model import FoundFile, fold
 from anima.store import ASIDE, MACHINE, Whole, private
 from anima.store.folder import Folder
-from anima.store.private import AREA, BARE, GIT, JOURNAL, LATEST, TREE, Machine, clear_area
+from anima.store.private import AREA, BARE, GIT, JOURNAL, LATEST, Machine, clear_area
 from anima.store.safe_open import HeldFolder, Unconfirmed, as_damage, is_restoring, open_regular, stat_at
 
 OWN_MARK = "anima"  # a repository with a file of that name in it is ours
@@ -97,10 +97,6 @@ class FolderWhole(Whole):
         """Whether other files count already, though not all are in their place."""
         return is_restoring(self._folder)
 
-    def drop_staged(self) -> None:
-        if self._folder.stat(f"{MACHINE}/restore") is not None:
-            clear_area(self._folder)
-
     def check_space(self, sizes: Iterable[int]) -> None:
         need = sum(size + 4096 for size in sizes)
         if (free := self._folder.free_bytes()) < need:
@@ -145,10 +141,6 @@ class FolderWhole(Whole):
     def has_foreign_git(self) -> bool:
         return self._folder.stat(GIT) is not None and not self.has_own_git
 
-    def names_of(self, path: str) -> int:
-        found = self._folder.stat(path)
-        return found.st_nlink if found else 0
-
     def read(self, path: str) -> bytes | None:
         return self._folder.bytes_of(path)
 
@@ -183,21 +175,21 @@ class Swap:
 
     def __init__(self, machine: Machine) -> None:
         self._machine, self._store = machine, machine.store
-        self.place = f"{self._store.root}/{MACHINE}/{AREA}/{TREE}"
+        self.place = f"{self._store.root}/{AREA}"
         clear_area(self._store)
 
     def stage(self, path: str, pieces: Iterable[bytes], *, mode: int, mtime: int) -> None:
         """Puts a file there, whole and on the disk, with the mode and second it will have. Raises Damaged."""
         with as_damage("the snapshot cannot be unpacked"):
-            self._store.fill(f"{MACHINE}/{AREA}/{TREE}/{path}", pieces, mode=mode, mtime=mtime)
+            self._store.fill(f"{AREA}/{path}", pieces, mode=mode, mtime=mtime)
 
     def begin(self, puts: Iterable[str], gone: Iterable[str], said: str) -> None:
         """From here on these files count in place of the home's own, and those that are `gone` no more."""
-        machine, moves = self._machine, tuple((f"{TREE}/{path}", path) for path in puts)
+        machine, puts = self._machine, tuple(puts)
         with as_damage("the snapshot cannot be unpacked"):
-            for folder in {staged.rpartition("/")[0] for staged, _ in moves}:
-                machine.sync_folder(f"{MACHINE}/{AREA}/{folder}")
-        body = json.dumps({"puts": moves, "gone": tuple(gone), "said": said}).encode()
+            for folder in {f"{AREA}/{path}".rpartition("/")[0] for path in puts}:
+                machine.sync_folder(folder)
+        body = json.dumps({"puts": puts, "gone": tuple(gone), "said": said}).encode()
         try:
             machine.put(JOURNAL, json.dumps({"sha256": hashlib.sha256(body).hexdigest()}).encode() + b"\n" + body)
         except Damaged:

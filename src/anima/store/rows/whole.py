@@ -105,9 +105,6 @@ class RowWhole(Whole):
 
     has_foreign_git = False
 
-    def names_of(self, path: str) -> int:
-        return 1 if self._files.look(path) else 0
-
     def is_swapping(self) -> bool:
         return False
 
@@ -116,9 +113,6 @@ class RowWhole(Whole):
 
     def check_ways(self, new: Iterable[str], gone: Iterable[str], left: Sequence[tuple[str, str]]) -> None:
         """Nothing stands in the way of a row."""
-
-    def drop_staged(self) -> None:
-        """What is staged is never part of the home."""
 
     def drop_old_histories(self) -> None:
         """Deletes the repositories that a repair set aside in the folder that this home was moved from."""
