@@ -58,33 +58,26 @@ class Folder(HeldFolder, Documents):
             return self._read_exact(path, actual)
 
     def _read_exact(self, path: DocPath, actual: str) -> Document:
-        try:
-            with self.regular(actual) as (fd, found):
-                self._check_names(path, fd, found)
-                if found.st_size > MAX_BYTES:
-                    why = f"it has {found.st_size:,} bytes, and anima reads documents of up to {MAX_BYTES:,}"
-                    raise BadText(path.text, why, hint="move what need not be remembered out of it, or split it")
-                raw = read_range(fd, 0, MAX_BYTES + 1)  # it may have grown since its stat
-        except OSError as error:
-            raise self._explained(error, path) from None
+        raw, found = self._whole(path, actual, MAX_BYTES)
         text, moment = _decoded(path, raw), datetime.fromtimestamp(found.st_mtime, UTC)
         return Document(path=DocPath.parse(actual), text=text, digest=digest_of(text), time=moment)
 
     def raw(self, path: DocPath, *, most: int) -> bytes:
+        return self._whole(path, self.actual(path) or path.text, most)[0]
+
+    def _whole(self, path: DocPath, actual: str, most: int) -> tuple[bytes, os.stat_result]:
+        """A file's bytes and stat. Raises BadPath for one that has a name outside the home too: it may be somebody else's."""
         try:
-            with self.regular(self.actual(path) or path.text) as (fd, found):
-                self._check_names(path, fd, found)
+            with self.regular(actual) as (fd, found):
+                if found.st_nlink > 1 and not self.holds_every_name(found) and not self.holds_every_name(os.fstat(fd)):
+                    why = "it has another name outside the home (a hard link), so it is not read"
+                    raise BadPath(path.text, f"{why}; copy it over itself if it is yours")
                 if found.st_size > most:
-                    raise BadText(path.text, f"it has {found.st_size:,} bytes, and at most {most:,} are read")
-                return read_range(fd, 0, most)
+                    why = f"it has {found.st_size:,} bytes, and at most {most:,} are read"
+                    raise BadText(path.text, why, hint="move what need not be remembered out of it, or split it")
+                return read_range(fd, 0, most), found  # it may have grown since its stat
         except OSError as error:
             raise self._explained(error, path) from None
-
-    def _check_names(self, path: DocPath, fd: int, found: os.stat_result) -> None:
-        """Raises BadPath for a file that has a name outside the home too: it may be somebody else's."""
-        if found.st_nlink > 1 and not self.holds_every_name(found) and not self.holds_every_name(os.fstat(fd)):
-            why = "it has another name outside the home (a hard link), so it is not read; copy it over itself if it is yours"
-            raise BadPath(path.text, why)
 
     def versions(self) -> None:
         """A folder is asked for each."""

@@ -141,24 +141,18 @@ class RowWhole(Whole):
 
     @contextmanager
     def swapping(self) -> Iterator[RowSwap]:
-        with tempfile.TemporaryDirectory(prefix="anima-") as place:
-            yield RowSwap(self._store, place, self._as_repository())
+        with tempfile.TemporaryDirectory(prefix="anima-") as place, closing(Folder(place)) as folder:
+            yield RowSwap(self._store, folder, self._as_repository())
 
 
 class RowSwap:
     """Files that stand ready in a folder of this machine, to take the place of a home's in one transaction."""
 
-    def __init__(self, store: RowStore, place: str, repository: str | None) -> None:
-        self._store, self.place, self._repository = store, place, repository
+    def __init__(self, store: RowStore, folder: Folder, repository: str | None) -> None:
+        self._store, self._folder, self.place, self._repository = store, folder, folder.root, repository
 
     def stage(self, path: str, pieces: Iterable[bytes], *, mode: int, mtime: int) -> None:
-        target = f"{self.place}/{path}"
-        os.makedirs(os.path.dirname(target), exist_ok=True)
-        with open(target, "wb") as file:
-            for piece in pieces:
-                file.write(piece)
-        os.chmod(target, mode)
-        os.utime(target, (mtime, mtime))
+        self._folder.fill(path, pieces, mode=mode, mtime=mtime, sync=False)
 
     def begin(self, puts: Iterable[str], gone: Iterable[str], said: str) -> None:
         store, files, puts, gone = self._store, self._store.files, tuple(puts), tuple(gone)
