@@ -284,7 +284,6 @@ class Versions(Holder):
                         lambda said: without_text(said, sought.words.touches),
                         note,
                     )
-            self._store.reset_history()
             self._store.whole.drop_old_histories()
         except HomeError as error:
             yield Left("history", str(error))

@@ -497,7 +497,6 @@ class Store(Protocol):
     def kept_history(self) -> AbstractContextManager[History | None]:
         """The history as it stands, also where it is switched off now; None where there is none."""
 
-    def reset_history(self) -> None: ...  # lets go of the history that is open: it was written anew
     def write(self, batch: Batch) -> Written:
         """Writes a batch, all or nothing. Raises StaleWrite, Refused or Damaged with nothing changed."""
 

@@ -397,7 +397,6 @@ class CheckedHistory(_Checked):
         try:
             done = self._store.repair_history()
         except (HomeError, OSError):
-            self._store.reset_history()
             if self._folder.kind_of(place) is None:
                 raise
             where = set_aside(self._store, place, name="repository")

@@ -261,8 +261,11 @@ class FolderStore:
 
     def repair_history(self) -> list[str]:
         """Mends history without touching a document; a sentence for each thing done. Raises Damaged where it cannot."""
-        self.reset_history()
         with self.lock():
+            with self._mutex:  # whatever kept it from being used, it is tried again
+                if self._history is not None:
+                    self._history.close()
+                self._history, self._history_problem, self._anchored = None, None, (None, 0)
             history, note = self._mendable_history()
             paths = [entry.path for entry in self.documents.list_all() if entry.path.casefold().endswith(".md")]
             found = {**dict(held for path in paths for held in self._held(path)), FILE: self._settings()}
@@ -292,12 +295,6 @@ class FolderStore:
 
             with closing(History.open(places[0])) as own:
                 yield own
-
-    def reset_history(self) -> None:
-        with self._mutex:
-            if self._history is not None:
-                self._history.close()
-            self._history, self._history_problem, self._anchored = None, None, (None, 0)
 
     def commit(self, *, reason: str = "") -> str | None:
         if not self.begun or (history := self.history) is None:

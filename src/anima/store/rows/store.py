@@ -311,9 +311,6 @@ class RowStore:
         history = RowHistory(self.rows)
         yield history if history.head() else None
 
-    def reset_history(self) -> None:
-        """Nothing is held."""
-
     def commit(self, *, reason: str = "") -> str | None:
         if (history := self.history) is None or not self.begun:
             return None
