@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 
 from anima import Home
 from anima.testing import Clock
@@ -22,3 +23,24 @@ def test_edits_of_two_threads_at_one_document_are_all_made(tmp_path: Path, clock
             list(pool.map(edits, "ab"))
 
         assert "old" not in home.read("notes/x.md").text
+
+
+def test_an_edit_is_made_however_often_faster_writers_overtake_it(tmp_path: Path, clock: Clock) -> None:
+    page, done = "".join(f"- fact {number} of a long page\n" for number in range(60_000)), Event()
+    with Home.create(tmp_path / "home", name="Aria", clock=clock) as home:
+        home.write("notes/x.md", page)
+
+        def appends() -> None:
+            while not done.is_set():
+                home.append("notes/x.md", "- a line of somebody in a hurry\n")
+
+        with ThreadPoolExecutor(1) as pool:
+            hurry = pool.submit(appends)
+            try:
+                receipt = home.edit("notes/x.md", "fact 7 of a long", "fact 7 of a longer")
+            finally:
+                done.set()
+            hurry.result()
+
+        assert receipt.status == "written"
+        assert "- fact 7 of a longer page\n" in home.read("notes/x.md").text

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -146,7 +146,7 @@ class Writer:
                 raise BadArguments("choose names a heading, or None; nothing was written")
             return answers[0] if answers else None
 
-        return self.repeated(lambda: self._remember(fact, section, reason, once))
+        return self.repeated(lambda: self._remember(fact, section, reason, once), waits=choose is not None)
 
     def _remember(self, fact: str, section: str | None, reason: str, choose: Choose) -> Receipt:
         path = DocPath.parse(self.layout.curated)
@@ -177,13 +177,14 @@ class Writer:
 
         return self.repeated(once)
 
-    def repeated(self, once: Callable[[], Receipt]) -> Receipt:
-        """What an addition or an edit comes to, made again where somebody else wrote meanwhile. No lock is held over the tries:
-        a session at work may wait for its caller, who may wait for the home, and an owner may be asked."""
+    def repeated(self, once: Callable[[], Receipt], *, waits: bool = False) -> Receipt:
+        """What an addition or an edit comes to, made again where somebody else wrote meanwhile: the last time with the home's
+        lock, so that nobody is faster. One that `waits`, for an owner's answer or a caller who may wait for the home, has none."""
         for _ in range(32):
             with suppress(StaleWrite, NoSuchDocument):
                 return once()
-        return once()
+        with nullcontext() if waits or not self.store.begun else self.store.lock():
+            return once()
 
     def seed(self, *, name: str, emoji: str | None, bootstrap: bool) -> tuple[str, ...]:
         wanted = []

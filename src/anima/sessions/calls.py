@@ -389,7 +389,7 @@ class Calling:
             return self._hand.submit(replace(change, reason=reason), what=what, submitted=submitted, wish=wish)
 
         with self._hand.at_work():
-            return _answer(self._hand.rooms.writer().repeated(once) if append or old_string is not None else once())
+            return _answer(self._repeated(once) if append or old_string is not None else once())
 
     def change(self, kind: Kind, path: str, to: str | None) -> dict[str, Any]:
         """Takes a document away, or elsewhere; for who sees all of it, and of where it goes, alone."""
@@ -419,7 +419,10 @@ class Calling:
                 change = self._noted(told(words)) if target == "daily_log" else self._remembered(told(words), None)
                 return change if isinstance(change, Receipt) else self._hand.submit(quoted(change))
 
-            return self._hand.rooms.writer().repeated(once)
+            return self._repeated(once)
+
+    def _repeated(self, once: Callable[[], Receipt]) -> Receipt:
+        return self._hand.rooms.writer().repeated(once, waits=self._hand.parent is not None)
 
     def _memory_read_outside(self, *, source: str) -> dict[str, Any]:
         self._hand.taint(source)
