@@ -321,6 +321,17 @@ def test_undo_of_a_night_restores_every_byte_and_it_does_not_come_back(home: Hom
     assert FACT not in memory(home)
 
 
+def test_a_night_whose_undo_was_taken_back_counts_again(home: Home, clock: Clock) -> None:
+    noted(home, FACT)
+    asked(home, clock, "what is Ana allergic to")
+    change, dreamed = home.dream().change, home.dreams.nights()
+
+    [undo] = {receipt.change for receipt in home.undo(change)}
+    assert (dreamed.nights, home.dreams.nights().nights) == (1, 0)
+    home.undo(undo)
+    assert home.dreams.nights() == dreamed
+
+
 def test_without_a_night_there_is_none_to_take_back(home: Home) -> None:
     with pytest.raises(NoSuchRevision, match="no night"):
         home.past.last_sweep()

@@ -246,6 +246,15 @@ def test_one_is_done_and_can_be_undone(messy: Desk) -> None:
     assert f'href="{address}"' not in shown(messy) and len(found(messy, "merge")) == 2
 
 
+def test_what_was_tidied_stands_again_once_its_undo_is_taken_back(messy: Desk) -> None:
+    change = act(messy, "tidy", the_phone(messy)).json()["change"]
+    [undo] = {receipt.change for receipt in messy.home.undo(change)}
+    assert f'href="/memory?undo={change}"' not in shown(messy)
+
+    messy.home.undo(undo)
+    assert f'href="/memory?undo={change}"' in shown(messy)
+
+
 @pytest.mark.parametrize("kind", ["archive", "merge"])
 def test_all_of_a_part_is_one_change(messy: Desk, kind: str) -> None:
     before, items = texts(messy.home), found(messy, kind)

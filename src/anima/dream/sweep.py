@@ -27,6 +27,7 @@ from anima.gate import is_danger, is_secret
 from anima.gate.scan import scan_text
 from anima.layout import Policy
 from anima.ledger import Record
+from anima.memory.past import undone_of
 from anima.memory.write import Writer, becoming
 from anima.model import UNTRUSTED, Actor, Change, Complete, DocPath, Document, Kind, Nights, Origin, Receipt, Scope
 from anima.site import Site
@@ -169,12 +170,11 @@ class Dreams:
     def nights(self) -> Nights:
         """All sweeps that were not taken back, counted from their marks."""
         found: dict[str, tuple[int, datetime]] = {}
-        for record in self._store.ledger.records(kinds=("sweep", "intent")) if self._store.begun else ():
-            if record.kind == "sweep":
-                kept = record.fields.get("kept", len(record.fields.get("promoted", ())))
-                found[str(record.fields.get("change", f"mark {record.n}"))] = int(kept), record.time
-            elif record.fields.get("what") == "undo":
-                found = {id: night for id, night in found.items() if id not in str(record.fields.get("of")).split()}
+        for record in self._store.ledger.records(kinds=("sweep",)) if self._store.begun else ():
+            kept = record.fields.get("kept", len(record.fields.get("promoted", ())))
+            found[str(record.fields.get("change", f"mark {record.n}"))] = int(kept), record.time
+        for id in undone_of([intent for intent, _ in self._store.ledger.batches()]) if found else ():
+            found.pop(str(id), None)
         last = max((time for _, time in found.values()), default=None)
         return Nights(nights=len(found), kept=sum(kept for kept, _ in found.values()), last=last)
 

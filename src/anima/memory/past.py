@@ -8,7 +8,7 @@ Not here: writing itself (write), what the ledger's records look like (ledger).
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, time
 from itertools import chain
@@ -104,6 +104,12 @@ class Past:
                 found.append(Done(time=record.time, paths=tuple(paths), **told))
         return found[::-1][:limit]
 
+    def standing(self, what: str) -> list[Done]:
+        """The changes of a kind (`sweep`, `tidy`) that were not taken back, newest first."""
+        found = self.changes()
+        undone = undone_of(found[::-1])
+        return [each for each in found if each.what == what and each.id not in undone]
+
     def why(self, path: str | DocPath, line: int) -> Why:
         """Where a line came from."""
         document = self.store.documents.read(DocPath.parse(path))
@@ -188,11 +194,9 @@ class Past:
 
     def last_sweep(self) -> str:
         """The id of the newest night of dreaming that was not taken back."""
-        done, undone = self._done_and_undone()
-        found = next((i.id for i in reversed(done) if i.what == "sweep" and i.id not in undone), None)
-        if found is None:
-            raise NoSuchRevision("there is no night of dreaming to take back", hint="anima history lists what there is")
-        return found
+        if found := self.standing("sweep"):
+            return found[0].id
+        raise NoSuchRevision("there is no night of dreaming to take back", hint="anima history lists what there is")
 
     def show_undo(self, *, change: str | None = None, session: str | None = None) -> TakingBack:
         """What would be taken back, for eyes: noted lines without what we wrote beside them. Nothing is written."""
@@ -204,7 +208,8 @@ class Past:
     def plan_undo(self, *, change: str | None = None, session: str | None = None) -> tuple[list[Intent], list[Change]]:
         """What would be taken back, and the changes that do it: none for what was taken back before. Nothing is written."""
         self.store.commit()
-        done, undone = self._done_and_undone()
+        done = [intent for intent, _ in self._done()]
+        undone = undone_of(done)
         if session is not None:
             chosen = [i for i in done if i.session == session and i.id not in undone]
         elif change is not None:
@@ -322,19 +327,6 @@ class Past:
     def _done(self) -> Iterator[tuple[Intent, Record]]:
         return self.store.ledger.batches() if self.store.begun else iter(())
 
-    def _done_and_undone(self) -> tuple[list[Intent], set[str | None]]:
-        """The changes that were carried out, and which of them an undo took back that was not taken back itself."""
-        done, undone = [intent for intent, _ in self._done()], set[str | None]()
-        ids = {intent.id for intent in done}  # no conversation that is called like a change goes with it
-        for intent in reversed(done):
-            if intent.what == "undo" and intent.id not in undone:
-                undone.update(
-                    (intent.of or "").split()
-                )  # changes; of very many, their session with all that it wrote before
-            elif intent.session in undone and intent.session not in ids:
-                undone.add(intent.id)
-        return done, undone
-
     def _spelt(self, path: DocPath) -> str:
         return self.store.documents.actual(path) or path.text
 
@@ -351,6 +343,18 @@ class Past:
     def _shown(self, history: History, revision: str, path: DocPath) -> str | None:
         data = history.show(revision, self._spelt(path))
         return None if data is None else data.decode("utf-8", "replace")
+
+
+def undone_of(done: Sequence[Intent | Done]) -> set[str | None]:
+    """Which of the changes that were carried out, the oldest first, an undo took back that was not taken back itself."""
+    undone = set[str | None]()
+    ids = {change.id for change in done}  # no conversation that is called like a change goes with it
+    for change in reversed(done):
+        if change.what == "undo" and change.id not in undone:
+            undone.update((change.of or "").split())  # changes; of very many, their session with all it wrote before
+        elif change.session in undone and change.session not in ids:
+            undone.add(change.id)
+    return undone
 
 
 def _moment(at: str) -> datetime:

@@ -36,7 +36,6 @@ T = TypeVar("T")
 Brought = Sequence[tuple[str, str]]  # what a program sent along, as (role, text)
 MOST_SESSIONS = 256
 AGENT_THREADS = 2  # what they compute would only be shared out among more
-_ROUND = 200  # changes among which those that tidied are looked for
 EVERY = 0.5  # seconds between two looks at a home
 MOST_AGAIN = 1_000  # changes told again to a listener that was away
 MOST_BEGUN = 256  # changes that are meant and not done yet
@@ -265,12 +264,9 @@ class Tidiness:
         self._looking = threading.Lock()
 
     def tidied(self, looked: Looked) -> list[Done]:
-        """What was tidied lately and not taken back since, the newest first. Asked of the ledger once a look."""
+        """What was tidied and not taken back since, the newest first. Asked of the ledger once a look."""
         if self._tidied[0] != looked.stamp:
-            entries = self._home.past.changes(limit=_ROUND)
-            undone = {id for entry in entries if entry.what == "undo" for id in (entry.of or "").split()}
-            done = [entry for entry in entries if entry.what == "tidy" and entry.id not in undone]
-            self._tidied = (looked.stamp, done)
+            self._tidied = (looked.stamp, self._home.past.standing("tidy"))
         return self._tidied[1]
 
     def known(self) -> Looked | None:
