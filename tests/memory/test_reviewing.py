@@ -293,3 +293,19 @@ def test_what_waits_and_says_more_or_goes_elsewhere_still_waits(home: Home) -> N
     noted(home, f"{SAMSUNG} since May")
     noted(home, SAMSUNG, target="notes/phones.md")
     assert home.remember(SAMSUNG).noted == () and len(home.inbox.noted()) == 3
+
+
+@pytest.mark.parametrize(
+    "planted", ["unreviewed/odd name.md", ".anima/pending/odd name.json", ".anima/pending/p1.tmp", ".anima/pending/p77.json"]
+)
+def test_a_planted_file_that_is_nothing_that_waits_is_named_and_dropped(home: Home, planted: str) -> None:
+    home.remember("Ana sails")
+    file = Path(home.name, planted)
+    file.parent.mkdir(exist_ok=True)
+    file.write_text("Somebody put this here.\n")
+    name = planted if planted.startswith("unreviewed") else file.name.removesuffix(".json")
+
+    assert home.inbox.broken() == [name]
+    home.inbox.deny(name)
+    assert not file.exists() and home.inbox.broken() == []
+    assert "odd" not in Path(home.name, ".anima/ledger.jsonl").read_text().replace(planted, "")

@@ -193,7 +193,7 @@ class Proposals:
                 yield name.removesuffix(".json"), data
 
     def remove(self, proposal: str) -> bool:
-        return self._state.remove(f"{PENDING}/{proposal}.json")
+        return any(self._state.remove(f"{PENDING}/{proposal}{end}") for end in (".json", ""))
 
     def _load(self, proposal: str) -> Proposal | None:
         """The proposal; None when there is none, or no longer."""
@@ -494,6 +494,10 @@ class Unreviewed:
             day = day_in_name(entry.name)
             if not entry.is_folder and day and today - day > timedelta(days=90):
                 yield DocPath.parse(entry.path), DocPath.parse(f"{spelt}/archive/{entry.name}")
+
+    def strays(self) -> list[str]:
+        """The documents where entries wait in which nothing is one."""
+        return [place for place in self._places() if not self._entries(place)]
 
     def _places(self) -> list[str]:
         folders = [UNREVIEWED]

@@ -14,12 +14,12 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from anima.errors import BadArguments, Damaged, HomeError, NoSuchProposal, StaleWrite, printable
+from anima.errors import BadArguments, HomeError, NoSuchProposal, StaleWrite, printable
 from anima.gate import Situation, file_policy, suggest_rule
 from anima.gate.scan import scan_text
 from anima.layout import UNREVIEWED, Policy
 from anima.memory import Noted, Proposal
-from anima.memory.write import Writer, becoming
+from anima.memory.write import Writer, becoming, owners
 from anima.model import Actor, Answer, Change, DocPath, Finding, Kind, Origin, Receipt, Severity, digest_of, fold
 from anima.site import Site
 from anima.text.diff import merge
@@ -60,8 +60,10 @@ class Inbox:
         return tuple(each for each in found if each.call is None or self._writer.calls.step(each) == "waits")
 
     def broken(self) -> list[str]:
-        """The names of waiting changes that cannot be read, or were altered."""
-        return [name.removesuffix(".json") for name in self._kept.broken()] if self._store.begun else []
+        """The names of waiting changes that cannot be read, or were altered, and the paths of unreviewed documents in which
+        nothing is an entry; `deny` removes them."""
+        names = [name.removesuffix(".json") for name in self._kept.broken()] if self._store.begun else []
+        return names + self._writer.unreviewed.strays()
 
     def ids(self) -> frozenset[str]:
         """The names of what lies here. No file is opened for it."""
@@ -141,13 +143,17 @@ class Inbox:
     def deny(self, proposal: str, *, reason: str = "") -> None:
         """Removes a waiting change; one that cannot even be read is removed too. The conversation that waits for a call is
         told so, with the owner's reason."""
-        with suppress(Damaged):
-            if (waiting := self.get(proposal)).call is not None:
-                self._writer.calls.deny(waiting)
-                self._refuses(waiting, reason)
+        if proposal in self._writer.unreviewed.strays():
+            self._writer.submit([owners(DocPath.parse(proposal), Kind.DELETE)], what="drop")
+            return
+        is_broken = proposal in self.broken()
+        if not is_broken and (waiting := self.get(proposal)).call is not None:
+            self._writer.calls.deny(waiting)
+            self._refuses(waiting, reason)
         with self._store.lock():
             self._kept.remove(proposal)
-            self._store.ledger.add("deny", {"proposal": proposal, "rule": "owner"})
+            # What a file is called that is no proposal, anybody may have chosen; the ledger holds no such text.
+            self._store.ledger.add("deny", {"rule": "owner"} if is_broken else {"proposal": proposal, "rule": "owner"})
 
     def noted(self, *, layer: str | None = None) -> tuple[ForReview, ...]:
         """Unreviewed entries, those that searches brought back most often first, then the newest."""
