@@ -9,12 +9,12 @@ from __future__ import annotations
 import hashlib
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import IntEnum, StrEnum
-from functools import lru_cache
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol
+from functools import lru_cache, wraps
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeVar
 
 from anima.errors import BadArguments, BadPath, NoSuchDocument, StaleWrite
 
@@ -271,18 +271,40 @@ def _check_path(raw: str, text: str, forbidden: frozenset[str]) -> None:
             raise BadPath(raw, f"each part of a path has at most {MAX_SEGMENT_BYTES} bytes")
 
 
-LONG = 1_000_000  # characters of a text of which the last is kept with its digest: a change asks for it several times
-_digested: tuple[str | None, str] = (None, "")
+LONG = 1_000_000  # characters of a text from which on it pays to keep what was found out of it
+_Text = TypeVar("_Text", bound=Sized)
+_Found = TypeVar("_Found")
+
+
+def kept(few: int) -> Callable[[Callable[[_Text], _Found]], Callable[[_Text], _Found]]:
+    """Keeps what a function gives for the last few long texts: a change asks for it several times, and an undo again."""
+
+    def keeping(function: Callable[[_Text], _Found]) -> Callable[[_Text], _Found]:
+        known: list[tuple[_Text, _Found]] = []  # another one each time, because threads read it
+
+        @wraps(function)
+        def asked(text: _Text) -> _Found:
+            nonlocal known
+            if len(text) < LONG:
+                return function(text)
+            if (found := next((each for other, each in known if other == text), None)) is None:
+                found = function(text)
+                known = [(text, found), *known[: few - 1]]
+            return found
+
+        return asked
+
+    return keeping
 
 
 def digest_of(text: str | None) -> str:
     """The digest of a document's text, which serves as its version and as the ETag of the faces; "" where nothing stands."""
-    global _digested
-    known, digest = _digested
-    if text is not known:
-        digest = "" if text is None else hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-        _digested = (text, digest) if text and len(text) >= LONG else _digested
-    return digest
+    return "" if text is None else _digest_of(text)
+
+
+@kept(2)
+def _digest_of(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

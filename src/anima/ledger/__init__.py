@@ -13,14 +13,15 @@ import hashlib
 import json
 import re
 import unicodedata
+from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Protocol
 
 from anima.errors import BadArguments, Damaged, refuse_newer
-from anima.model import LONG, MAX_PATH, Actor, Kind, Origin, Scope
-from anima.text import SIGN, bullet_text
+from anima.model import MAX_PATH, Actor, Kind, Origin, Scope, kept
+from anima.text import SIGN, bullet_text, pieces, rare
 
 FORMAT = 4  # of the home as a whole; a ledger begins with it, and a greater number is refused
 _WIDE = 16  # characters of a line's digest
@@ -73,7 +74,7 @@ class Still:
 class Key:
     """Makes the keyed digests of one home. Whoever has not the key can neither guess nor test a text."""
 
-    __slots__ = ("_known", "_last", "_line", "_secret")
+    __slots__ = ("_each", "_line", "_secret", "of")
 
     def __init__(self, secret: bytes) -> None:
         if not 16 <= len(secret) <= 64:
@@ -81,8 +82,7 @@ class Key:
         self._secret = secret
         # Copied for each line. The key stands before the line, and not in a block of its own: that halves the work.
         self._line = hashlib.blake2b(secret, digest_size=_WIDE // 2, person=b"anima line")
-        self._last: tuple[object, str] = (None, "")  # the last long text, and its digest
-        self._known: dict[str, str] = {}  # by the digests of the last long texts, those of their lines
+        self._each, self.of = kept(4)(self._lines), kept(2)(self._text)
 
     def __repr__(self) -> str:
         return f"Key({self.id[:8]}…)"
@@ -96,33 +96,27 @@ class Key:
         """A public name for the key; it stands in the ledger's first record, so that a wrong key is noticed."""
         return self._digest(b"", b"anima key")
 
-    def of(self, text: str | bytes) -> str:
-        """The digest of a whole text, exact to the byte. A long one is asked for several times while it is changed."""
-        known, digest = self._last
-        if known is not text:
-            digest = self._digest(
-                text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text, b"anima text"
-            )
-            self._last = (text, digest) if len(text) >= LONG else self._last
-        return digest
+    def _text(self, text: str | bytes) -> str:
+        """The digest of a whole text, exact to the byte."""
+        return self._digest(text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text, b"anima text")
 
     def line(self, text: str) -> str:
         """The digest of one line, the same wherever it stands; "" for one that says nothing. Equal for lines that differ only in
         line ending, blanks at either end, the width of blanks in between, list marker (bullet or number) or Unicode form."""
-        return self._digests([_said_in(text)])[0]
+        return self._digests([_said_in(text)]).hex()
 
     def phrase(self, words: str) -> str:
         """The digest of a phrase that stays forgotten, of its words as `forgotten` cuts them."""
         return self._digest(words.encode("utf-8", "surrogatepass"), b"anima forgot")
 
     def distinct(self, text: str, held: Collection[str] = ()) -> str:
-        """The digests of the lines of a text, each once, of those that say something and are not held. Lines end at LF.
-        Those of the last long texts are known: an undo brings one back."""
-        mark = self.of(text) if len(text) >= LONG else ""
-        if (known := self._known.get(mark)) is None:
-            known = "".join(self._digests(dict.fromkeys(_said(text))))
-            self._known = {**dict([*self._known.items()][-3:]), mark: known} if mark else self._known
-        return "".join(each for each in self.each(known) if each not in held) if held else known
+        """The digests of the lines of a text, each once, of those that say something and are not held. Lines end at LF."""
+        found = self._each(text)
+        return "".join(each for each in self.each(found) if each not in held) if held else found
+
+    def _lines(self, text: str) -> str:
+        every = array("Q", b"".join(self._digests(_said(piece)) for piece in pieces(text)))  # far smaller than as bytes
+        return array("Q", dict.fromkeys(every)).tobytes().hex()
 
     @staticmethod
     def each(lines: str) -> list[str]:
@@ -130,12 +124,12 @@ class Key:
         lines = lines if isinstance(lines, str) else ""
         return [lines[at : at + _WIDE] for at in range(0, len(lines), _WIDE)]
 
-    def _digests(self, lines: Iterable[bytes]) -> list[str]:
-        made, copy = list[str](), self._line.copy
-        for line in lines:
+    def _digests(self, lines: Iterable[bytes]) -> bytes:
+        made, copy = list[bytes](), self._line.copy
+        for line in filter(None, lines):
             (digest := copy()).update(line)
-            made.append(digest.hexdigest() if line else "")
-        return made
+            made.append(digest.digest())
+        return b"".join(made)
 
     def name_of(self, number: int) -> str:
         """The public name of a record's number, which tells whoever has not the key nothing of how many there are."""
@@ -158,22 +152,22 @@ class Key:
         return hashlib.blake2b(data, digest_size=16, key=self._secret, person=purpose).hexdigest()
 
 
-_PRINTED = bytes([10, *range(32, 127)])
-_SAID = re.compile(rf"\n ?(?:{SIGN}(?: |(?=\n)|\Z))?(.*)".encode())
+_SAID = re.compile(rf"\n ?+(?:{SIGN}(?: |(?=\n)|\Z))?+(.*+)".encode())
+_WIDE_BLANK = re.compile(b"  ")  # which finds one in half the time that `in` takes
 
 
-def _said(text: str) -> list[bytes]:
+def _said(text: str) -> Iterable[bytes]:
     """What each line of a text says, as `Key.line` tells lines apart; all lines at once, because a document has many."""
-    data = text.encode("utf-8", "surrogatepass")
-    if rare := set(data.translate(None, _PRINTED).decode("utf-8", "surrogatepass")):
-        if any(map(str.isdecimal, rare)):  # a sign may be of them, too
+    if odd := rare(text):
+        if any(map(str.isdecimal, odd)):  # a sign may be of them, too
             return [_said_in(line) for line in text.split("\n")]
-        for blank in filter(str.isspace, rare):
+        for blank in filter(str.isspace, odd):
             text = text.replace(blank, " ")
-        data = unicodedata.normalize("NFC", text).encode("utf-8", "surrogatepass")
-    while b"  " in data:
+        text = unicodedata.normalize("NFC", text)
+    data = text.encode("utf-8", "surrogatepass")
+    while _WIDE_BLANK.search(data):
         data = data.replace(b"  ", b" ")
-    return list(map(bytes.rstrip, _SAID.findall(b"\n" + data)))
+    return map(bytes.rstrip, _SAID.findall(b"\n" + data))
 
 
 def _said_in(line: str) -> bytes:
@@ -309,7 +303,7 @@ def lines_back(file: Readable, end: int) -> Iterator[bytes]:
 
 
 _AS_TOLD = ("id", "what", "session", "rule", "approver", "reason", "of")  # of an intent, as it stands in its record
-_LONG = 1 << 16  # bytes of a record that is not proven a second time
+_LONG, _HEAD = 1 << 16, 80  # bytes of a record that is not proven a second time, and of its beginning
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -399,7 +393,8 @@ class Ledger:
         can be added."""
         self._log, self._clock, self._keep, self._key, self._noted = log, clock, keep, key, noted
         self._alarm: str | None = None
-        self._long: dict[bytes, Record | None] = {}  # the last long lines that were read or written
+        # By their beginning, which has the hash: the last long lines that were read or written.
+        self._long: dict[bytes, tuple[bytes, Record | None]] = {}
         self._tip = _last(log, key)
 
     @property
@@ -514,7 +509,7 @@ class Ledger:
             start -= sum(len(line) + 1 for _, line in back)
         for _, block in blocks(self._log, start, tip.full):
             for line in block.split(b"\n")[:-1]:
-                record = self._sound(line) if (len(line) > _LONG and line in self._long) or wanted(line) else None
+                record = self._sound(line) if line[:_HEAD] in self._long or wanted(line) else None
                 if record is not None and record.n > after and (not kinds or record.kind in kinds):
                     after = record.n
                     yield record
@@ -522,13 +517,16 @@ class Ledger:
     def _sound(self, line: bytes, made: Record | None = None) -> Record | None:
         """The record of a line, if it is what was written. The last long ones are known by their bytes: while a change is
         made they are asked for several times, and to prove one takes long."""
-        known = self._long
-        if len(line) > _LONG and line not in known:
-            known = {**known, line: made or sound(line, self._key)}
-            while len(known) > 1 and sum(map(len, known)) > MAX_LINE:
+        if len(line) <= _LONG:
+            return sound(line, self._key)
+        found = self._long.get(line[:_HEAD], (b"", None))
+        if found[0] != line:
+            found = (line, made or sound(line, self._key))
+            known = {**self._long, line[:_HEAD]: found}
+            while len(known) > 1 and sum(len(each) for each, _ in known.values()) > MAX_LINE:
                 del known[next(iter(known))]
             self._long = known  # another one, because threads read it
-        return known[line] if line in known else sound(line, self._key)
+        return found[1]
 
     def _catch_up(self) -> Tip:
         """Take in what others added. Readers go on with whatever stands there; the next `add` tells of an alarm. A thread that

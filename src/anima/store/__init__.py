@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple, Protocol, Self
 
 from anima.errors import BadArguments, BadText, Damaged, NoSuchSession, printable
 from anima.ledger import MAX_LINE, Readable, last_line
-from anima.model import MAX_BYTES, Change, DocPath, Document, Entry, File, FoundFile, Source, Verdict
+from anima.model import MAX_BYTES, Change, DocPath, Document, Entry, File, FoundFile, Source, Verdict, kept
 
 if TYPE_CHECKING:
     from threading import Event
@@ -123,10 +123,13 @@ class OpenFile(NamedTuple):
 def text_of(path: DocPath, data: bytes) -> str:
     """A document's text. Raises BadText for what is none."""
     try:
-        return data.decode("utf-8")
+        return _decoded(data)
     except UnicodeDecodeError as error:
         why = f"it is not UTF-8 text (byte {error.start + 1})"
         raise BadText(path.text, why, hint="save it as UTF-8") from None
+
+
+_decoded = kept(1)(bytes.decode)
 
 
 class Documents(Protocol):

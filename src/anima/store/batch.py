@@ -11,15 +11,16 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Literal, Protocol
 
 from anima.errors import BadPath, Damaged, HomeError, NoSuchDocument, Refused, StaleWrite
 from anima.ledger import Edit, Intent, Ledger
 from anima.ledger.views import Provenance
-from anima.model import Answer, Change, DocPath, Kind, Verdict, digest_of
+from anima.model import LONG, Answer, Change, DocPath, Kind, Verdict, digest_of
 from anima.store import Batch, Rules
 from anima.store.edits import Present, edit_of, intent_of, must_allow, seen_record
 from anima.store.folder import Folder
@@ -206,6 +207,7 @@ class BatchStore(Protocol):
     @property
     def provenance(self) -> Provenance: ...
     def keep_before(self, batch: Batch) -> None: ...
+    def keep_ahead(self, text: str) -> None: ...
     def keep_torn(self, torn: bytes) -> None: ...
 
 
@@ -272,7 +274,9 @@ class Batches:
             step = self.steps.addition(change.path, standing, change.text.encode("utf-8"))
             standing = replace(standing, gap=step.data.decode("utf-8").removesuffix(change.text))
         there = self.steps.look(change.to) if change.kind is Kind.MOVE and change.to is not None else None
-        edit = edit_of(change, standing, key=self._of.ledger.key, there=there, is_log=is_log)
+        key, ahead = self._of.ledger.key, list[Callable[[], FileStep]]()
+        begin = partial(self._begin, change.path, standing, ahead)
+        edit = edit_of(change, standing, key=key, there=there, is_log=is_log, begin=begin)
         if edit is None or step is not None:
             return edit, [step] if step else [], None
         removal = self.steps.removal(change.path, standing)
@@ -283,8 +287,23 @@ class Batches:
             steps = [self.steps.stage(target, there, new, mode=standing.mode), removal]
         else:
             new = change.after(standing.text) or ""
-            steps = [self.steps.stage(change.path, standing, new)]
+            steps = [ahead[0]() if ahead else self.steps.stage(change.path, standing, new)]
         return replace(edit, temp=steps[0].staged), steps, digest_of(new)
+
+    def _begin(self, path: DocPath, standing: Present, ahead: list[Callable[[], FileStep]], new: str) -> None:
+        """Begins to stage a long text, with all else that leaves the interpreter free; `ahead` then has what waits for it."""
+        if len(new) >= LONG:
+            from concurrent.futures import ThreadPoolExecutor
+
+            def staged() -> FileStep:
+                beside.shutdown()
+                return staging.result()
+
+            beside = ThreadPoolExecutor(2)
+            staging = beside.submit(self.steps.stage, path, standing, new)
+            for work in (self._of.keep_ahead, self._of.ledger.key.of, digest_of):
+                beside.submit(work, new)
+            ahead.append(staged)
 
     # -- after a crash --------------------------------------------------------------------------------------------------
 

@@ -22,6 +22,7 @@ from anima.model import MAX_BYTES, Actor, Answer, Change, DocPath, Kind, Verdict
 from anima.store import Batch, Head, Note, Revision
 from anima.store.safe_open import Signature
 
+Begin = Callable[[str], object]
 _START = datetime(1970, 1, 1, tzinfo=UTC)
 _TIES = ("Ledger: ", "Batch: ", "Actor: ")
 
@@ -48,9 +49,12 @@ def gap_of(text: str) -> str:
     return "" if not text or text.endswith("\n") else "\n"
 
 
-def edit_of(change: Change, present: Present, *, key: Key, there: Present | None, is_log: bool) -> Edit | None:
+def edit_of(
+    change: Change, present: Present, *, key: Key, there: Present | None, is_log: bool, begin: Begin = len
+) -> Edit | None:
     """What a change does to a document; None where nothing would change. `there` is where a move goes, and `is_log` says
-    that lines are only added. Raises BadText for a text that is too large, StaleWrite for a move to where something stands."""
+    that lines are only added. `begin` is given a text that will be written, before its lines are told apart, which takes long.
+    Raises BadText for a text that is too large, StaleWrite for a move to where something stands."""
     actual, before = present.actual, present.size
     if is_log and present.text is not None:
         piece = present.gap + change.text
@@ -73,7 +77,8 @@ def edit_of(change: Change, present: Present, *, key: Key, there: Present | None
     size = len(new.encode("utf-8"))
     if size > MAX_BYTES:
         raise BadText(change.path.text, f"it would have {size:,} bytes; a document has at most {MAX_BYTES:,}")
-    digest, lines = key.of(new), new_lines(present.text or "", new, key=key)
+    begin(new)
+    lines, digest = new_lines(present.text or "", new, key=key), key.of(new)
     return Edit(path=actual, kind=Kind.WRITE, base=base, digest=digest, before=before, after=size, lines=lines)
 
 

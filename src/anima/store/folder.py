@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 
 from anima.errors import BadPath, BadText, Damaged, NoSuchDocument
-from anima.model import LONG, MAX_BYTES, DocPath, Document, Entry, digest_of, fold
+from anima.model import MAX_BYTES, DocPath, Document, Entry, digest_of, fold
 from anima.store import Documents, OpenFile, text_of
 from anima.store.safe_open import (
     BLOCK,
@@ -59,7 +59,7 @@ class Folder(HeldFolder, Documents):
 
     def _read_exact(self, path: DocPath, actual: str) -> Document:
         raw, found = self._whole(path, actual, MAX_BYTES)
-        text, moment = _decoded(path, raw), datetime.fromtimestamp(found.st_mtime, UTC)
+        text, moment = text_of(path, raw), datetime.fromtimestamp(found.st_mtime, UTC)
         return Document(path=DocPath.parse(actual), text=text, digest=digest_of(text), time=moment)
 
     def raw(self, path: DocPath, *, most: int) -> bytes:
@@ -181,19 +181,6 @@ class Folder(HeldFolder, Documents):
         if error.errno in (errno.EACCES, errno.EPERM):
             return Damaged(f"{path}: the system does not let us read it", hint="anima doctor shows its mode and owner")
         return Damaged(f"{path}: cannot be read ({why(error)})")
-
-
-_read: tuple[bytes, str] = (b"", "")  # the last long document
-
-
-def _decoded(path: DocPath, raw: bytes) -> str:
-    """The text of these bytes. That of the last long document is known by them: a change reads it several times."""
-    global _read
-    if len(raw) < LONG:
-        return text_of(path, raw)
-    if (known := _read)[0] != raw:
-        known = _read = (raw, text_of(path, raw))
-    return known[1]
 
 
 def _entries(fd: int, folder: str) -> Iterator[Entry | tuple[str, str]]:

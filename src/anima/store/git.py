@@ -90,6 +90,11 @@ class History(Repository, store.History):
                     return made
         raise Damaged("another git command keeps changing the branch main", hint="try again when it has ended")
 
+    def prepare(self, data: bytes) -> None:
+        """Keeps bytes that a commit will name: it then finds them there."""
+        with self._guard():
+            self._put(ObjectType.BLOB, data)
+
     def refresh(self) -> None:
         """Let git's index follow main where it could not before, because a git command held its lock."""
         with self._writing():

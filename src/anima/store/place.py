@@ -218,6 +218,11 @@ class FolderStore:
                 return
         self.commit()
 
+    def keep_ahead(self, text: str) -> None:
+        if (history := self.history) is not None:
+            with suppress(HomeError):  # the commit says what is wrong
+                history.prepare(text.encode("utf-8"))
+
     def _find_anchor(self, history: History) -> None:
         """The last record of the ledger that a commit names. Commits of a person's own git name none."""
         if (head := history.head()) != self._anchored[0]:

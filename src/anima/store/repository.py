@@ -23,6 +23,7 @@ import pygit2
 from pygit2.enums import ObjectType
 
 from anima.errors import Damaged, HomeError, printable
+from anima.model import kept
 from anima.store.safe_open import NO_LINKS, held, open_beneath, open_folder, regular, stat_at, write_all
 
 MARK = "anima"  # the file that tells our repositories from all others
@@ -155,9 +156,9 @@ class Repository:
         if kind != ObjectType.BLOB or len(data) < _LARGE:
             return str(self._odb.write(kind, data))
         self._must_be_safe()
-        whole = b"blob %d\0%s" % (len(data), data)
-        name = hashlib.sha1(whole, usedforsecurity=False).hexdigest()
+        name = _blob_name(data)
         if name not in self._odb:
+            whole = b"blob %d\0%s" % (len(data), data)
             self._write(OWN, zlib.compress(whole, 0))  # libgit2 would leave out what git knows a stream by
             with suppress(FileExistsError):
                 os.mkdir(f"objects/{name[:2]}", 0o700, dir_fd=self._fd)
@@ -404,6 +405,11 @@ def harmless(name: str, data: bytes | None, *, bare: bool) -> bytes | None:
     if own is not None:
         return f"{own}\n".encode()
     return data if _PLAIN.fullmatch(name) else None
+
+
+@kept(2)
+def _blob_name(data: bytes) -> str:
+    return hashlib.sha1(b"blob %d\0%s" % (len(data), data), usedforsecurity=False).hexdigest()
 
 
 def is_file(entry: Entry) -> bool:

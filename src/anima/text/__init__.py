@@ -247,13 +247,23 @@ INVISIBLES = {  # the inside of a character class for each kind, in the order in
     "\U000e0080-\U000e00ff\U000e01f0-\U000e0fff",
 }
 INVISIBLE = re.compile(f"[{''.join(INVISIBLES.values())}]")
-_PLAIN = bytes([9, 10, 12, 13, *range(32, 127)])
+_PRINTED = bytes([10, *range(32, 127)])
+_PIECES = re.compile(r"(?s:.{1,32768})[^\n]*\n?")
+
+
+def rare(text: str) -> frozenset[str]:
+    """The characters of a text that are neither printable ASCII nor a line feed. Fast, because those are dropped first."""
+    return frozenset(text.encode("utf-8", "surrogatepass").translate(None, _PRINTED).decode("utf-8", "surrogatepass"))
+
+
+def pieces(text: str) -> Iterator[str]:
+    """A text in pieces of whole lines, which are quicker to take apart than all at once."""
+    return (found[0] for found in _PIECES.finditer(text))
 
 
 def may_hide(text: str) -> bool:
-    """False only when nothing in the text is hidden. Fast, because plain ASCII is dropped first."""
-    rest = text.encode("utf-8", "surrogatepass").translate(None, _PLAIN)
-    return bool(rest) and INVISIBLE.search(rest.decode("utf-8", "surrogatepass")) is not None
+    """False only when nothing in the text is hidden."""
+    return any(map(INVISIBLE.match, rare(text)))
 
 
 def name_of(char: str) -> str:

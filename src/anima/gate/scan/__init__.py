@@ -24,27 +24,17 @@ from anima.gate.scan.secrets import PLACEHOLDER as PLACEHOLDER
 from anima.gate.scan.secrets import find_secrets as find_secrets
 from anima.gate.scan.secrets import redact as redact
 from anima.gate.scan.sights import MOST, Origins, Sighting, compiled, each_once, findings, fold, pattern_of, table
-from anima.model import LONG, Finding, Severity, digest_of
+from anima.model import Finding, Severity, kept
 from anima.text import INVISIBLE, may_hide, name_of, visible
 
 CARRIERS = 1000  # hidden texts that are read in turn, at most
 
 
-_FEW = 4  # long texts that are not scanned twice
-_known: dict[str, tuple[Finding, ...]] = {}  # by the digest of the text, on which alone the findings depend
-
-
+@kept(4)
 def scan_text(text: str) -> tuple[Finding, ...]:
     """Everything the scan sees in a text, sorted by where it starts."""
-    global _known
-    mark = digest_of(text) if len(text) >= LONG else ""
-    if mark in _known:  # it was written a moment ago, and an undo brings it back
-        return _known[mark]
     tokens, hides = each_once(text), may_hide(text)
-    found = findings(text, (*_plain(text, tokens, hides), *_carried(text, tokens, hides)))
-    if mark:
-        _known = {**dict(list(_known.items())[1 - _FEW :]), mark: found}
-    return found
+    return findings(text, (*_plain(text, tokens, hides), *_carried(text, tokens, hides)))
 
 
 def _plain(text: str, tokens: str, hides: bool | None = None) -> Iterator[Sighting]:

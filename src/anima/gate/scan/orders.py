@@ -16,9 +16,9 @@ from functools import cache, partial
 from itertools import zip_longest
 from typing import NamedTuple
 
-from anima.gate.scan.sights import Origins, Sighting, compiled, fold, on_lines, pattern_of, places, rare, table
+from anima.gate.scan.sights import Origins, Sighting, compiled, fold, on_lines, pattern_of, places, table
 from anima.model import Severity
-from anima.text import one_line, visible
+from anima.text import one_line, rare, visible
 from anima.text.markdown import heading_of
 
 # The tags in which a prompt frames what it loads. Content that opens or closes one could step out of its frame.
@@ -175,7 +175,9 @@ def _is_leet(folded: str, words: frozenset[str]) -> bool:
     digits = "\n".join(word for word in words if not word.isalpha())
     if not _long_words().isdisjoint(digits.translate(_LEET).split("\n")):
         return True
-    found = ((at, at + len(number)) for number in _numbers() for at in places(folded, number))
+    sizes = {len(word) for word in words if word.isdecimal()}  # another number as long as one that is not there is
+    numbers = (number for number in _numbers() if len(number) in sizes)
+    found = ((at, at + len(number)) for number in numbers for at in places(folded, number))
     return not all(folded[at - 1 : at].isalnum() or folded[end : end + 1].isalnum() for at, end in found)
 
 

@@ -17,7 +17,7 @@ from itertools import chain
 from typing import AnyStr, NamedTuple
 
 from anima.model import Finding, Severity
-from anima.text import INVISIBLE, may_hide, one_line, read_table
+from anima.text import INVISIBLE, may_hide, one_line, pieces, rare, read_table
 
 
 @cache
@@ -40,9 +40,7 @@ class _Folds(dict[int, str]):
 _FOLDS = _Folds()
 _LONG = 10_000  # characters from which a text is folded by what is rare in it
 _FEW = 32  # characters that change, each of which is replaced by itself
-_ASCII = bytes([9, 10, 12, 13, *range(32, 127)])
 _ZEROS = bytes.maketrans(b"123456789", b"000000000")
-_PIECES = re.compile(rb"(?s:.{1,32768})[^\n]*\n?")  # of whole lines, which are quicker to take apart than all at once
 _IN_NUMBERS = bytes(range(33, 65))  # digits, and signs that can stand with them
 LEAST_BLOB = 16  # characters of a word that can be a key, or text that is encoded
 
@@ -57,8 +55,8 @@ def _unlike(text: str) -> str:
     """One line for all that differ in their digits alone; but every line that has digits in something else than a number."""
     raw = text.encode("utf-8", "surrogatepass")
     one = set[bytes]()
-    for piece in _PIECES.finditer(raw):
-        one.update(piece[0].translate(_ZEROS).split(b"\n"))
+    for piece in pieces(text):
+        one.update(piece.encode("utf-8", "surrogatepass").translate(_ZEROS).split(b"\n"))
     if 2 * len(one) > raw.count(b"\n") + 1:
         return text
     named = set[bytes]()
@@ -68,11 +66,6 @@ def _unlike(text: str) -> str:
             named.add(kind)
     lines = zip(raw.translate(_ZEROS).split(b"\n"), raw.split(b"\n"), strict=True) if named else ()
     return b"\n".join([*one, *(line for kind, line in lines if kind in named)]).decode("utf-8", "surrogatepass")
-
-
-def rare(text: str) -> set[str]:
-    """The characters of a text that are not plain ASCII."""
-    return set(text.encode("utf-8", "surrogatepass").translate(None, _ASCII).decode("utf-8", "surrogatepass"))
 
 
 def fold(text: str, hides: bool | None = None) -> str:
