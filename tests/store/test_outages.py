@@ -33,10 +33,10 @@ SECONDS = int(os.environ.get("OUTAGE_SECONDS", "60"))  # how long writers are ki
 
 
 class Axe:
-    """Ends the backend of a connection when it is about to do its n-th statement, or right after."""
+    """Ends the backend of a connection when it is about to do its n-th statement, or right after; waits until it is gone."""
 
-    def __init__(self, owner: str, at: int, *, after: bool) -> None:
-        self.owner, self.at, self.after, self.count = owner, at, after, 0
+    def __init__(self, owner: str, at: int, *, after: bool, wait: int = 600_000) -> None:
+        self.owner, self.at, self.after, self.count, self.wait = owner, at, after, 0, wait
 
     def __call__(self, statement: Callable[..., Any]) -> Callable[..., Any]:
         def struck(cursor: Any, *given: Any, **more: Any) -> Any:
@@ -54,7 +54,7 @@ class Axe:
 
     def strike(self, pid: int) -> None:
         with psycopg.connect(self.owner, autocommit=True) as db:
-            db.pgconn.exec_(f"select pg_terminate_backend({pid}, 5000)".encode())
+            db.pgconn.exec_(f"select pg_terminate_backend({pid}, {self.wait})".encode())
 
 
 @pytest.fixture
@@ -105,6 +105,18 @@ def test_a_line_of_a_log_whose_backend_dies_at_any_statement_stands_once(
         assert beneath(strike, monkeypatch, lambda at=at: log.append(b"line %d.\n" % at, sync=True))  # type: ignore[misc]
     wanted = [b"first", *(b"line %d." % at for at in range(1, axe.count + 1))]
     assert log.read(0, log.size()).splitlines() == wanted
+
+
+def test_a_backend_that_tells_its_end_before_its_connection_is_closed_loses_no_line(
+    cluster: Cluster, home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its last words are read first, and that there is nothing more only later: nobody waits for it here."""
+    log = home.site.store.logs("sessions").create("talk")
+    lines = [b"line %d." % n for n in range(40)]
+    for n, line in enumerate(lines):
+        strike = Axe(cluster.owner, 1 + n % 4, after=bool(n & 4), wait=0)
+        assert beneath(strike, monkeypatch, lambda line=line: log.append(line + b"\n", sync=True)), n  # type: ignore[misc]
+    assert log.read(0, log.size()).splitlines() == lines
 
 
 def text_of(home: Home) -> str:

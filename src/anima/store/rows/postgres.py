@@ -171,7 +171,8 @@ class PostgresDatabase(Engine):
                 raise
             if isinstance(error, psycopg.errors.ForeignKeyViolation):  # its tenant was erased
                 raise NoSuchHome(f"{self.name}: this home is gone") from None
-            if held.db.closed:
+            if held.db.closed or error.diag.severity_nonlocalized in ("FATAL", "PANIC"):
+                held.db.close()  # the server ends it, though its end may not have been read yet
                 raise LostConnection(f"{self.name} went away ({_first_line(error)}); nothing was written") from None
             raise Damaged(f"{self.name}: {_first_line(error)}; nothing was written") from error
 

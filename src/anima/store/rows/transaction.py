@@ -183,8 +183,6 @@ class HomeRows:
                 raise
             else:
                 self._end(held, stack)
-            finally:
-                self._local.held = None
 
     def _begun(self, stack: ExitStack, patience: float | None) -> Transaction:
         for is_last in (False, True):
