@@ -44,6 +44,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 def pytest_configure(config: pytest.Config) -> None:
     """Homes of tests stand in memory where there is room: nothing they prove hangs on the disk, and it is the slowest
     part of a busy machine. What proves itself against a real disk asks for one (benchmarks/faults.py, powercut.py)."""
+    gc.disable()  # nothing that is imported or collected is garbage; see pytest_collection_finish
     memory = Path("/dev/shm")
     in_memory = os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > 2**32
     if in_memory:
@@ -84,8 +85,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_collection_finish() -> None:
     """What stands after ten thousand tests were collected stays to the end: nobody need look through it for garbage."""
-    gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 @pytest.fixture(autouse=True, scope="session")

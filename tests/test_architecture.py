@@ -9,7 +9,7 @@ import ast
 import inspect
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 
 import pytest
@@ -124,8 +124,14 @@ MAX_FUNCTION, MAX_MODULE = 61, 600
 @dataclass(frozen=True, eq=False)
 class Module:
     path: Path
-    tree: ast.Module
-    lines: int
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        return ast.parse(self.path.read_text(encoding="utf-8"))
+
+    @cached_property
+    def lines(self) -> int:
+        return self.path.read_text(encoding="utf-8").count("\n")
 
     @property
     def place(self) -> str:
@@ -140,11 +146,7 @@ class Module:
 
 @cache
 def modules() -> tuple[Module, ...]:
-    found = []
-    for path in sorted(PACKAGE.rglob("*.py")):
-        text = path.read_text(encoding="utf-8")
-        found.append(Module(path, ast.parse(text), text.count("\n")))
-    return tuple(found)
+    return tuple(Module(path) for path in sorted(PACKAGE.rglob("*.py")))
 
 
 EACH = pytest.mark.parametrize("module", modules(), ids=lambda module: module.place)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,12 @@ from anima.model import Actor, Answer, Change, DocPath, Kind, Origin, Verdict
 from anima.store import Batch
 
 PACKAGE = Path(anima.__file__).parent
-MODULES = {path.relative_to(PACKAGE).as_posix(): ast.parse(path.read_text("utf-8")) for path in PACKAGE.rglob("*.py")}
+
+
+@cache
+def modules() -> dict[str, ast.Module]:
+    return {path.relative_to(PACKAGE).as_posix(): ast.parse(path.read_text("utf-8")) for path in PACKAGE.rglob("*.py")}
+
 
 # Modules outside the store that change files, with the calls they make, and why no document of a home is among them.
 EXCEPTIONS = {
@@ -201,7 +207,7 @@ def excepted(module: str) -> set[str]:
 def test_only_the_store_changes_files() -> None:
     found = {
         f"{module}:{line} {name}"
-        for module, tree in MODULES.items()
+        for module, tree in modules().items()
         for line, name in changing(tree)
         if not is_store(module) and name not in excepted(module)
     }
@@ -209,7 +215,7 @@ def test_only_the_store_changes_files() -> None:
 
 
 def test_every_exception_is_still_needed() -> None:
-    made = {module: {name for _, name in changing(tree)} for module, tree in MODULES.items()}
+    made = {module: {name for _, name in changing(tree)} for module, tree in modules().items()}
     assert {module: excepted(module) - made.get(module, set()) for module in EXCEPTIONS} == {
         m: set() for m in EXCEPTIONS
     }
@@ -262,7 +268,7 @@ def methods_called(name: str) -> set[str]:
     """The modules in which a method of this name is called."""
     return {
         module
-        for module, tree in MODULES.items()
+        for module, tree in modules().items()
         for call in calls(tree)
         if isinstance(call.func, ast.Attribute) and call.func.attr == name
     }
@@ -280,7 +286,7 @@ def test_the_machines_own_files_are_touched_only_by_those_who_keep_them() -> Non
     """What can put a text in another place than `.anima/` is used by the store alone."""
     users = {
         module
-        for module, tree in MODULES.items()
+        for module, tree in modules().items()
         for call in calls(tree)
         if isinstance(call.func, ast.Attribute)
         and dotted(call.func.value).rpartition(".")[2].strip("_") in ("machine", "Machine")
@@ -292,7 +298,7 @@ def test_the_machines_own_files_are_touched_only_by_those_who_keep_them() -> Non
 def test_the_store_makes_a_document_without_a_verdict_only_for_a_new_homes_configuration() -> None:
     makers = {
         (module, dotted(call.func))
-        for module, tree in MODULES.items()
+        for module, tree in modules().items()
         for call in calls(tree)
         if isinstance(call.func, ast.Attribute) and call.func.attr == "create" and "store" in dotted(call.func.value)
     }
@@ -300,7 +306,7 @@ def test_the_store_makes_a_document_without_a_verdict_only_for_a_new_homes_confi
 
 
 def function(module: str, name: str) -> ast.FunctionDef:
-    found = [node for node in ast.walk(MODULES[module]) if isinstance(node, ast.FunctionDef) and node.name == name]
+    found = [node for node in ast.walk(modules()[module]) if isinstance(node, ast.FunctionDef) and node.name == name]
     assert len(found) == 1, f"{module} has {len(found)} functions {name}"
     return found[0]
 
@@ -312,7 +318,7 @@ def test_the_road_carries_out_only_what_the_gate_has_judged() -> None:
     assert "self.carry_out(changes, judged, what=what, of=of" in road
     outside = [
         node.name
-        for node in ast.walk(MODULES["memory/write.py"])
+        for node in ast.walk(modules()["memory/write.py"])
         if isinstance(node, ast.FunctionDef) and "self.carry_out(" in ast.unparse(node) and node.name != "submit"
     ]
     assert sorted(outside) == ["_noted", "configure"]
@@ -321,7 +327,7 @@ def test_the_road_carries_out_only_what_the_gate_has_judged() -> None:
     assert "DocPath.parse(FILE), self.site, self.site.text_of(DocPath.parse(FILE))" in ast.unparse(
         function("memory/write.py", "configure")
     )
-    assert {m for m, tree in MODULES.items() for call in calls(tree) if dotted(call.func).endswith(".configure")} == {
+    assert {m for m, tree in modules().items() for call in calls(tree) if dotted(call.func).endswith(".configure")} == {
         "home/__init__.py",
         "web/api.py",
         "cli/agent.py",
@@ -334,7 +340,7 @@ def test_nobody_but_the_gate_says_allow() -> None:
     """A verdict that allows is made by the gate, and by recovery for a batch the gate had allowed."""
     makers = {
         module
-        for module, tree in MODULES.items()
+        for module, tree in modules().items()
         for call in calls(tree)
         if dotted(call.func).rpartition(".")[2] == "Verdict" and "ALLOW" in ast.unparse(call)
     }
