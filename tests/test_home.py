@@ -26,7 +26,6 @@ from anima import (
     Scope,
 )
 from anima.cli import run
-from anima.errors import exit_code, http_status
 from anima.layout import STARTERS
 from anima.ledger import FORMAT
 from owning import as_owner
@@ -348,7 +347,7 @@ def test_a_newer_home_is_refused_before_anything_is_read_or_touched(
         NewerFormat, match=f"has format {FORMAT + 1}, and this version of anima reads up to {FORMAT}"
     ) as told:
         Home.open(tmp_path / "aria")
-    assert (exit_code(told.value), http_status(told.value)) == (5, 501)
+    assert (told.value.exit_code, told.value.http_status) == (5, 501)
     assert (told.value.found, told.value.known) == (FORMAT + 1, FORMAT) and told.value.hint
     for words in (["prompt"], ["note", "x"], ["search", "x"]):
         assert run(as_owner(*words, "--home", tmp_path / "aria")) == 5

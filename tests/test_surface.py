@@ -30,9 +30,9 @@ COMMANDS = {
 PUBLIC = """
     About Actor BadArguments BadConfig BadInput BadPath BadText Candidate Chunk ChunkConfig Damaged DocPath Document
     Done Entry Exported Figures Finding ForReview Forgetting Health Hit Home HomeBusy HomeError Imported IndexReport Line Listed
-    Look MissingExtra NewerFormat NoSuchDocument NoSuchHome NoSuchProposal NoSuchRevision Noted NotFound Origin Piece Prompt
-    Proposal Receipt Refused Remark Restoration Revision Runtime Scope Session Severity Snapshot Source StaleWrite
-    Suggestion Sweep Tool Turn Why __version__ chunk_document doctor front_matter_end highlight lines_of merge overlay restore
+    Look MissingExtra NewerFormat NoSuchDocument NoSuchHome NoSuchProposal NoSuchRevision NoSuchSession Noted NotFound Origin OverQuota
+    Piece Prompt Proposal Receipt Refused Remark Restoration Revision Runtime Scope Session Severity Snapshot Source StaleWrite
+    Suggestion Sweep TooMany Tool Turn Why __version__ chunk_document doctor front_matter_end highlight lines_of merge overlay restore
     sections time_of unified verify_archive
 """.split()
 

@@ -20,9 +20,12 @@ from anima.errors import NoSuchDocument as NoSuchDocument
 from anima.errors import NoSuchHome as NoSuchHome
 from anima.errors import NoSuchProposal as NoSuchProposal
 from anima.errors import NoSuchRevision as NoSuchRevision
+from anima.errors import NoSuchSession as NoSuchSession
 from anima.errors import NotFound as NotFound
+from anima.errors import OverQuota as OverQuota
 from anima.errors import Refused as Refused
 from anima.errors import StaleWrite as StaleWrite
+from anima.errors import TooMany as TooMany
 from anima.forget import Forgetting as Forgetting
 from anima.home import Home as Home
 from anima.home.folders import doctor as doctor

@@ -22,18 +22,25 @@
     └── MissingExtra        an optional part is not installed; names the extra
 
 Promise: a message is one or two sentences that say what happened and what to do, and never hold an absolute path
-unless the caller gave it. Not here: how an error looks; the faces translate with `EXIT_CODES` and `HTTP_STATUS`.
+unless the caller gave it; an error knows its `exit_code` and `http_status`, and can be copied and pickled. Not here: how it looks.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 
 class HomeError(Exception):
     """The root of the tree. `hint`, when there is one, says what to do next."""
 
     hint: str | None = None
+    # Exit codes: 0 fine, 1 findings (doctor, audit), 2 bad input, 3 not found, 4 conflict, 5 refused, 6 busy, 7 damaged,
+    # 8 missing part, 130 interrupted.
+    exit_code, http_status = 7, 500
+
+    def __init_subclass__(cls, *, means: tuple[int, int] | None = None) -> None:
+        cls.exit_code, cls.http_status = means or (cls.exit_code, cls.http_status)
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
         super().__init__(message)
@@ -41,8 +48,16 @@ class HomeError(Exception):
             self.hint = hint
             self.add_note(f"What to do: {hint}")  # a traceback shows it
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _again, (type(self), str(self)), vars(self)
 
-class BadInput(HomeError):
+
+def _again(kind: type[HomeError], message: str) -> HomeError:
+    """An error from a message that is made already, which no `__init__` makes a second time."""
+    return kind.__new__(kind, message)
+
+
+class BadInput(HomeError, means=(2, 400)):
     """What was asked makes no sense."""
 
 
@@ -74,7 +89,7 @@ class BadText(BadInput):
         super().__init__(f"{printable(path)}: {why}", hint=hint)
 
 
-class NotFound(HomeError):
+class NotFound(HomeError, means=(3, 404)):
     """It makes sense, but there is no such thing."""
 
 
@@ -102,7 +117,7 @@ class NoSuchSession(NotFound):
     """There is no session of that id."""
 
 
-class StaleWrite(HomeError):
+class StaleWrite(HomeError, means=(4, 412)):
     """Somebody wrote in between. `theirs` is what stands there now, `ours` what we wanted to write."""
 
     def __init__(self, path: str, *, theirs: str | None, ours: str | None) -> None:
@@ -113,7 +128,7 @@ class StaleWrite(HomeError):
         )
 
 
-class Refused(HomeError):
+class Refused(HomeError, means=(5, 403)):
     """Understood, and not allowed. `rule` names the rule that said so."""
 
     def __init__(self, message: str, *, rule: str | None = None, hint: str | None = None) -> None:
@@ -121,7 +136,7 @@ class Refused(HomeError):
         super().__init__(message, hint=hint)
 
 
-class NewerFormat(Refused):
+class NewerFormat(Refused, means=(5, 501)):
     """Written by a newer anima. `file` is what is newer, `found` its format, `known` the newest that is read here."""
 
     def __init__(self, file: str, *, found: int, known: int) -> None:
@@ -133,7 +148,7 @@ class NewerFormat(Refused):
         )
 
 
-class OverQuota(Refused):
+class OverQuota(Refused, means=(5, 413)):
     """A tenant would have more of a `kind` than it may."""
 
     def __init__(self, kind: str, *, used: int, most: int) -> None:
@@ -145,7 +160,7 @@ class OverQuota(Refused):
         )
 
 
-class HomeBusy(HomeError):
+class HomeBusy(HomeError, means=(6, 423)):
     """Another process holds the home's lock. `holder` says which, as far as it can be known."""
 
     def __init__(self, holder: str, *, seconds: float) -> None:
@@ -156,7 +171,7 @@ class HomeBusy(HomeError):
         )
 
 
-class TooMany(HomeError):
+class TooMany(HomeError, means=(6, 429)):
     """Too much of a kind goes on already; a little later it can be asked for again."""
 
 
@@ -164,40 +179,12 @@ class Damaged(HomeError):
     """The disk, or a file of ours, is not what it must be. Documents are left as they are."""
 
 
-class MissingExtra(HomeError):
+class MissingExtra(HomeError, means=(8, 501)):
     """An optional part is not installed. `extra` is its name."""
 
     def __init__(self, extra: str, what: str) -> None:
         self.extra = extra
         super().__init__(f"{what} needs an optional part", hint=f"pip install 'anima-home[{extra}]'")
-
-
-# The nearest ancestor in the table counts. Exit codes: 0 fine, 1 findings (doctor, audit), 2 bad input, 3 not found,
-# 4 conflict, 5 refused, 6 busy, 7 damaged, 8 missing part, 130 interrupted.
-_MEANS: dict[type[HomeError], tuple[int, int]] = {  # exit code, HTTP status
-    HomeError: (7, 500),
-    BadInput: (2, 400),
-    NotFound: (3, 404),
-    StaleWrite: (4, 412),
-    Refused: (5, 403),
-    NewerFormat: (5, 501),
-    OverQuota: (5, 413),
-    HomeBusy: (6, 423),
-    TooMany: (6, 429),
-    Damaged: (7, 500),
-    MissingExtra: (8, 501),
-}
-EXIT_CODES, HTTP_STATUS = ({kind: pair[n] for kind, pair in _MEANS.items()} for n in (0, 1))
-
-
-def exit_code(error: HomeError) -> int:
-    """The exit code for an error: that of its nearest ancestor in the table."""
-    return next(EXIT_CODES[kind] for kind in type(error).__mro__ if kind in EXIT_CODES)
-
-
-def http_status(error: HomeError) -> int:
-    """The HTTP status for an error: that of its nearest ancestor in the table."""
-    return next(HTTP_STATUS[kind] for kind in type(error).__mro__ if kind in HTTP_STATUS)
 
 
 def printable(text: str, limit: int = 120) -> str:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from anima.agent import STOPPED, Feed, framed, need_chat
 from anima.agent.models import ModelChoice, Models
-from anima.errors import HomeError, NoSuchSession, TooMany, http_status
+from anima.errors import HomeError, NoSuchSession, TooMany
 from anima.model import Scope
 
 if TYPE_CHECKING:
@@ -141,7 +141,7 @@ class Chat:
                 raise  # the server ends, and not the turn alone
             return "stopped", {}
         except HomeError as error:
-            return "error", {"text": str(error), "hint": error.hint, "status": http_status(error)}
+            return "error", {"text": str(error), "hint": error.hint, "status": error.http_status}
         except Exception:
             log.exception("an error of ours in a conversation")
             return "error", {"text": "something went wrong here; what was said is kept", "status": 500}

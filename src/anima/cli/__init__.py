@@ -1,7 +1,7 @@
 """The command line: parse, call `Home`, show.
 
 Promise: `--home` and `--json` after any verb (`tour` has a home of its own); `--json` prints exactly one JSON value on
-standard output, also for an error; progress and errors go to standard error; exit codes come from `errors.EXIT_CODES`.
+standard output, also for an error; progress and errors go to standard error; exit codes come from the errors.
 A command line that names one command imports only its module, and nothing heavy before it is needed.
 """
 
@@ -18,7 +18,7 @@ import click
 from anima.cli.command import SHIELD, Command, parameter
 from anima.cli.show import complain, table_of, whisper
 from anima.cli.show import say as tell  # `say` is a verb, whose module would take its name here
-from anima.errors import BadArguments, Damaged, HomeError, exit_code
+from anima.errors import BadArguments, Damaged, HomeError
 
 INTERRUPTED = 130
 COMPLETE = "_ANIMA_COMPLETE"  # set by a shell that asks what could come next (home)
@@ -145,4 +145,4 @@ def _failed(error: HomeError | click.UsageError | OSError, as_json: bool) -> int
     elif isinstance(error, OSError):
         error = Damaged(f"the system says: {error.strerror or error}")
     complain(error, as_json=as_json)
-    return exit_code(error)
+    return error.exit_code

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from anima.cli.show import called, complain, flat, inert, quote, say, say_json, table_of, whisper
-from anima.errors import BadArguments, HomeError, MissingExtra, NoSuchHome, NoSuchSession, Refused, exit_code
+from anima.errors import BadArguments, HomeError, MissingExtra, NoSuchHome, NoSuchSession, Refused
 from anima.model import MAX_BYTES, OWN_FILE, OWNERS_OWN, is_address
 
 if TYPE_CHECKING:
@@ -230,7 +230,7 @@ class Command(click.Command):
             return super().invoke(ctx)
         except HomeError as error:  # said while it is known which home was named
             complain(error, as_json=ctx.params.get("json", False))
-            return exit_code(error)
+            return error.exit_code
 
     def format_arguments(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         rows = [param.get_help_record(ctx) for param in self.params if isinstance(param, _Argument)]

@@ -34,7 +34,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import PlainTextResponse, RedirectResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from anima.errors import HomeError, MissingExtra, Refused, StaleWrite, TooMany, http_status, printable
+from anima.errors import HomeError, MissingExtra, Refused, StaleWrite, TooMany, printable
 from anima.model import Receipt, digest_of
 from anima.text import read_table
 from anima.web.tokens import Pass, Tickets
@@ -348,7 +348,7 @@ def of_openai(status: int, said: str, *, headers: Mapping[str, str] | None = Non
 
 
 def of_error(error: HomeError, **more: Any) -> Response:
-    """An error of ours: its nearest ancestor in the table decides the status."""
+    """An error of ours: it says which status it is."""
     headers = {"Retry-After": "5"} if isinstance(error, TooMany) else {}
     if isinstance(error, StaleWrite):
         more |= {"path": error.path, "theirs": error.theirs, "ours": error.ours}
@@ -358,7 +358,7 @@ def of_error(error: HomeError, **more: Any) -> Response:
         more["rule"] = error.rule
     title = _WORD.sub(" ", type(error).__name__).capitalize()
     kind = f"urn:anima:{title.lower().replace(' ', '-')}"
-    return Problem(http_status(error), str(error), kind=kind, title=title, headers=headers, hint=error.hint, **more)
+    return Problem(error.http_status, str(error), kind=kind, title=title, headers=headers, hint=error.hint, **more)
 
 
 def of_refusal(receipt: Receipt) -> Response:
