@@ -21,18 +21,18 @@ CEILINGS = {
     "connect": 3_710,
     "dream": 2_420,
     "forget": 820,
-    "gate": 2_230,
+    "gate": 2_220,
     "home": 1_220,
     "layout": 900,
-    "ledger": 900,
+    "ledger": 890,
     "mcp": 710,
-    "memory": 1_840,
-    "prompt": 1_610,
+    "memory": 1_860,
+    "prompt": 1_540,
     "search": 3_780,
     "sessions": 4_450,
-    "store": 7_950,
+    "store": 7_940,
     "testing": 2_520,
-    "text": 3_050,
+    "text": 3_070,
     "upkeep": 1_510,
     "web": 4_590,
 }
@@ -62,7 +62,7 @@ def test_the_ceilings_together_are_no_higher_than_the_source_was() -> None:
 
 # Lines may be more than the plan of the rooms had for the house without its lodger, hosts and further stores: 52,000 with all of
 # them. What should be there and is not yet: the spine is larger than it should be, and may only fall.
-STILL = {"lines of Python": 52_000, "lines of the spine": 21_590}
+STILL = {"lines of Python": 52_000, "lines of the spine": 21_530}
 
 
 def test_every_other_figure_is_what_it_should_be() -> None:

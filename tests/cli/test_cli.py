@@ -1005,6 +1005,23 @@ def test_one_key_chooses_the_section_of_a_line_that_may_belong_to_several(aria: 
     assert f"## {heading}\n\n- {fact}\n" in (aria / "MEMORY.md").read_text(encoding="utf-8")
 
 
+def test_whoever_keeps_a_noted_line_says_where_it_belongs(aria: Path, cli: Cli) -> None:
+    with Home.open(aria) as home, home.session(scope="main") as session:
+        session.taint("web")
+        wishes = [
+            {"target": "memory", "content": text} for text in ("The boat leaks at the stern", "The mast was painted")
+        ]
+        first, second = (session.call("memory_write", wish)["noted"][0] for wish in wishes)
+    keep = ("review", "--home", aria, "--keep")
+    steps = [(b"[Enter] Notes", b"2")]
+    code, shown = on_a_terminal(*keep, first, until=b"Keep 1 item?", keys=b"y\n", then=steps)
+    text = (aria / "MEMORY.md").read_text(encoding="utf-8")
+    assert code == 0 and "## Lessons\n\n- The boat leaks at the stern\n" in text, shown
+    said = cli(*keep, second, "--section", "Boat", "--as-owner")
+    assert said.code == 0 and "under Boat" in said.out
+    assert "## Boat\n\n- The mast was painted\n" in (aria / "MEMORY.md").read_text(encoding="utf-8")
+
+
 def test_another_key_is_asked_again_and_esc_writes_nothing(aria: Path) -> None:
     fact, asked = "The boat leaks at the stern", b"[Enter] Notes"
     command = ("remember", fact, "--home", aria)

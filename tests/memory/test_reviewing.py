@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -44,6 +44,25 @@ def test_what_is_kept_moves_to_where_it_was_meant_to_go_and_one_undo_takes_it_ba
 
     home.undo()
     assert home.read(PLACE).text == before and "Mallory" not in shown(home)
+
+
+def test_the_owner_says_where_a_line_goes_that_is_kept_and_is_told_where_it_went(home: Home) -> None:
+    home.write("MEMORY.md", "# Memory\n\n## People\n\n- Ana has a dog\n\n## Garage\n\n- the van has new tyres\n")
+    named, bare = noted(home, "Mallory is the accountant", section="People"), noted(home, "zorbs are blue")
+    logged = noted(home, "the van was washed", target="daily_log")
+    asked: list[tuple[list[str], str]] = []
+
+    def choose(likely: Sequence[str], otherwise: str) -> str:
+        asked.append((list(likely), otherwise))
+        return "Garage"
+
+    assert home.inbox.keep(named, section="Money")[0].section == "Money"
+    assert home.inbox.keep(bare, choose=choose)[0].section == "Garage" and len(asked) == 1
+    assert home.inbox.keep(logged, section="Money")[0].section is None  # a log has none
+    text = home.read("MEMORY.md").text
+    assert "- the van has new tyres\n- zorbs are blue\n" in text and "## Money\n\n- Mallory" in text
+    with pytest.raises(HomeError, match="choose names a heading"):
+        home.inbox.keep(noted(home, "plims are round"), choose=lambda likely, otherwise: 5)
 
 
 def test_what_an_undo_of_a_keep_shows_is_what_the_line_says(home: Home) -> None:
@@ -296,7 +315,8 @@ def test_what_waits_and_says_more_or_goes_elsewhere_still_waits(home: Home) -> N
 
 
 @pytest.mark.parametrize(
-    "planted", ["unreviewed/odd name.md", ".anima/pending/odd name.json", ".anima/pending/p1.tmp", ".anima/pending/p77.json"]
+    "planted",
+    ["unreviewed/odd name.md", ".anima/pending/odd name.json", ".anima/pending/p1.tmp", ".anima/pending/p77.json"],
 )
 def test_a_planted_file_that_is_nothing_that_waits_is_named_and_dropped(home: Home, planted: str) -> None:
     home.remember("Ana sails")

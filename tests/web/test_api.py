@@ -257,9 +257,10 @@ def test_noted_lines_are_kept_and_dropped_by_name(desk: Desk) -> None:
     for verb in ("keep", "drop"):
         assert agent.post(f"{API}/noted/{verb}", json={"names": list(waiting.values())}).status_code >= 400
     assert len(desk.home.inbox.noted()) == 2
-    assert desk.owner.post(f"{API}/noted/keep", json={"names": [waiting["- from the web\n"]]}).status_code == 200
+    wish = {"names": [waiting["- from the web\n"]], "section": "Reading"}
+    assert desk.owner.post(f"{API}/noted/keep", json=wish).json()[0]["section"] == "Reading"
     assert desk.page.post(f"{API}/noted/drop", json={"names": [waiting["- from elsewhere\n"]]}).status_code == 204
-    assert "from the web" in desk.home.read("MEMORY.md").text and not desk.home.inbox.noted()
+    assert "## Reading\n\n- from the web\n" in desk.home.read("MEMORY.md").text and not desk.home.inbox.noted()
     assert problem(desk.page.post(f"{API}/noted/keep", json={"names": ["u000000000000"]}))[0] == 404
 
 

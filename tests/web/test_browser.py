@@ -342,6 +342,16 @@ def test_a_no_and_a_token_taken_back_are_said_to_be_done(visit: Visit, standing:
     expect(page.locator(f"#token-{made}")).to_have_count(0)
 
 
+def test_the_card_of_a_noted_line_takes_the_heading_it_goes_under(visit: Visit, standing: Server, token: str) -> None:
+    name = wished(standing, token, target="memory", content="The boat leaks at the stern")["noted"][0]
+    page = visit.come_in(at=f"/inbox/{name}")
+    page.locator("#detail [name=section]").fill("Boats")
+    page.locator("#detail [data-act=keep-noted]").click()
+
+    expect(page.locator("#said")).to_contain_text("Kept under Boats.")
+    assert "## Boats\n\n- The boat leaks at the stern\n" in standing.text("MEMORY.md")
+
+
 def test_what_came_before_the_page_listened_is_shown_too(visit: Visit, standing: Server, token: str) -> None:
     page = visit.come_in()
     held: list[Route] = []

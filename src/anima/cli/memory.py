@@ -182,6 +182,7 @@ def review(
     names: Sequence[str],
     keep: bool,
     drop: bool,
+    section: str | None,
     every: bool,
     reason: str,
     session: str | None,
@@ -205,7 +206,7 @@ def review(
             raise BadArguments("say which: names from anima review, or --all for every noted line without findings")
         waiting, noted = [], [each for each in noted if not each.findings]
     if keep or drop:
-        reply = _decided(home, waiting, noted, keep=keep, json=json, reason=reason)
+        reply = _kept(home, waiting, noted, section, json) if keep else _dropped(home, waiting, noted, reason)
         go_on_after(home, waiting)
         return reply
     if json or not (waiting or noted):
@@ -237,16 +238,18 @@ def _chosen(home: Home, names: Sequence[str], session: str | None) -> tuple[list
     return asked, [each for each in noted if (each.entry.session or "").startswith(session or "")]
 
 
-def _decided(
-    home: Home, waiting: Sequence[Proposal], noted: Sequence[ForReview], *, keep: bool, json: bool, reason: str
+def _dropped(home: Home, waiting: Sequence[Proposal], noted: Sequence[ForReview], reason: str) -> Reply:
+    for proposal in waiting:
+        home.inbox.deny(proposal.id, reason=reason)
+    gone = [*(each.id for each in waiting), *(each.entry.id for each in noted)]
+    home.inbox.drop(*gone[len(waiting) :])
+    return Reply({"dropped": gone}, f"dropped: {', '.join(gone) or 'nothing'}")
+
+
+def _kept(
+    home: Home, waiting: Sequence[Proposal], noted: Sequence[ForReview], section: str | None, json: bool
 ) -> Reply:
     names = [each.entry.id for each in noted]
-    if not keep:
-        for proposal in waiting:
-            home.inbox.deny(proposal.id, reason=reason)
-        home.inbox.drop(*names)
-        gone = [*(each.id for each in waiting), *names]
-        return Reply({"dropped": gone}, f"dropped: {', '.join(gone) or 'nothing'}")
     approver = "terminal" if sys.stdin.isatty() else "as-owner"  # which is not enough for identity files
     if approver == "terminal":
         for number, proposal in enumerate(() if json else waiting, start=1):
@@ -258,7 +261,8 @@ def _decided(
     receipts = [
         r for p in waiting for r in home.inbox.approve(p.id, approver=approver, content=p.content, typed=typed[p.id])
     ]
-    receipts += home.inbox.keep(*names, approver=approver)
+    choose = _section if approver == "terminal" and not json and len(names) == 1 else None
+    receipts += home.inbox.keep(*names, approver=approver, section=section, choose=choose)
     return Reply(receipts, lambda: show.receipts(receipts))
 
 
@@ -352,7 +356,7 @@ def _one(home: Home, waiting: ForReview) -> bool:
     def decide(key: str) -> bool | None:
         text = edited(waiting.entry.text) if key == "e" else None
         if key == "k" or text is not None:
-            _say_kept(home.inbox.keep(waiting.entry.id, approver="terminal", text=text), 1)
+            _say_kept(home.inbox.keep(waiting.entry.id, approver="terminal", text=text, choose=_section), 1)
         elif key == "d":
             home.inbox.drop(waiting.entry.id)
             say("dropped")
@@ -366,4 +370,6 @@ def _say_kept(receipts: Sequence[Receipt], count: int) -> None:
     refused = [receipt for receipt in receipts if receipt.status != "written"]
     show.receipts(refused)
     if not refused:
-        say(f"kept {counted(count, 'line')}")
+        headings = dict.fromkeys(receipt.section for receipt in receipts if receipt.section)
+        where = f" under {', '.join(map(inert, headings))}" if count == 1 and headings else ""
+        say(f"kept {counted(count, 'line')}{where}")

@@ -20,14 +20,15 @@ from anima.gate.scan import scan_text
 from anima.layout import UNREVIEWED, Policy
 from anima.memory import Noted, Proposal
 from anima.memory.write import Writer, becoming, owners
-from anima.model import Actor, Answer, Change, DocPath, Finding, Kind, Origin, Receipt, Severity, digest_of, fold
+from anima.model import Actor, Answer, Choose, DocPath, Finding, Kind, Origin, Receipt, Severity, digest_of, fold
 from anima.site import Site
 from anima.text.diff import merge
 from anima.text.markdown import lines_of
-from anima.text.pages import apart, opening_for, remembered
+from anima.text.pages import Landed, apart, opening_for, remembered
 
 if TYPE_CHECKING:
     from anima.config import Rule
+    from anima.model import Change
 
 
 class ForReview(NamedTuple):
@@ -177,10 +178,17 @@ class Inbox:
         return tuple(waiting for _, _, waiting in sorted(found, key=lambda each: each[:2]))
 
     def keep(
-        self, *names: str, approver: str = "python", text: str | None = None, layer: str | None = None
+        self,
+        *names: str,
+        approver: str = "python",
+        text: str | None = None,
+        section: str | None = None,
+        choose: Choose | None = None,
+        layer: str | None = None,
     ) -> tuple[Receipt, ...]:
-        """Moves unreviewed entries to where they were meant to go; `text` is what the owner made of one. With the folder of
-        a `layer`, whose it is decides, and nothing else is there for them. Raises NoSuchProposal before anything is written."""
+        """Moves unreviewed entries to where they were meant to go; `text` is what the owner made of one. What goes to MEMORY.md
+        goes under the owner's `section`, else the agent's; without either `choose` is asked in doubt. With the folder of a
+        `layer`, whose it is decides, and nothing else is there for them. Raises NoSuchProposal before anything is written."""
         groups: dict[object, list[Noted]] = {}  # by where they came from
         chosen = self._named(names, layer)
         if text is not None and (len(chosen) != 1 or not text.strip()):
@@ -192,26 +200,32 @@ class Inbox:
             by: dict[str, Any] = {"session": entries[0].session, "scope": entries[0].scope, "taint": entries[0].origins}
             by |= {"actor": Actor.AGENT, "origin": Origin.AGENT}
             texts: dict[str, tuple[DocPath, str | None, str | None]] = {}  # path, text now, text then
+            under: dict[str, str | None] = {}  # the heading that the last of them went under
             for entry in entries:
-                path, other = entry.to, entry if text is None else replace(entry, text=text)
+                path, is_curated = entry.to, self._layout.row_of(entry.to).kind == "curated"
+                heading = section if section and is_curated else entry.section
+                other = replace(entry, text=text or entry.text, section=heading)
                 before, now = texts[path.key][1:] if path.key in texts else (self._writer.site.text_of(path),) * 2
-                texts[path.key] = (path, before, self._with(other, now))
-            changes = [becoming(*found, **by) for found in (*texts.values(), *self._writer.unreviewed.left(entries))]
+                wanted, under[path.key] = self._with(other, now, choose)
+                texts[path.key] = (path, before, wanted)
+            changes = [becoming(*found, **by, under=under[key]) for key, found in texts.items()]
+            changes += [becoming(*found, **by) for found in self._writer.unreviewed.left(entries)]
             receipts += self._writer.submit(changes, situation=Situation(approver=approver), what="keep")
         return tuple(receipts)
 
-    def _with(self, entry: Noted, text: str | None) -> str:
+    def _with(self, entry: Noted, text: str | None, choose: Choose | None) -> Landed:
         """A document with an entry added to it. Raises StaleWrite where a whole document would replace another."""
         if entry.is_whole:
             if text is not None and text != entry.text:
                 raise StaleWrite(entry.to.text, theirs=text, ours=entry.text)
-            return entry.text
+            return Landed(entry.text, None)
         if entry.section is not None or self._layout.row_of(entry.to).kind == "curated":
-            return remembered(text or "", entry.text, section=entry.section).text
+            return remembered(text or "", entry.text, section=entry.section, choose=choose)
         if text is None:
             day = self._layout.date_of(entry.to)
-            return (f"# {day.isoformat()}\n\n" if day and entry.text.startswith("- ") else "") + entry.text
-        return apart(text, entry.text)
+            text = f"# {day.isoformat()}\n\n" if day and entry.text.startswith("- ") else ""
+            return Landed(text + entry.text, None)
+        return Landed(apart(text, entry.text), None)
 
     def drop(self, *names: str, layer: str | None = None) -> tuple[Receipt, ...]:
         """Takes unreviewed entries away. Raises NoSuchProposal before anything is written."""

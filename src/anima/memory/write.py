@@ -142,8 +142,6 @@ class Writer:
 
         def once(likely: Sequence[str], otherwise: str) -> str | None:
             answers.extend([] if answers or choose is None else [choose(likely, otherwise)])  # nobody is asked twice
-            if answers and not isinstance(answers[0], str | None):
-                raise BadArguments("choose names a heading, or None; nothing was written")
             return answers[0] if answers else None
 
         return self.repeated(lambda: self._remember(fact, section, reason, once), waits=choose is not None)

@@ -92,7 +92,7 @@ class History(Repository, store.History):
 
     def prepare(self, data: bytes) -> None:
         """Keeps bytes that a commit will name: it then finds them there."""
-        with self._guard():
+        with self._writing():
             self._put(ObjectType.BLOB, data)
 
     def refresh(self) -> None:

@@ -150,6 +150,8 @@ def _most_alike(text: str, found: Sequence[Section], line: str, choose: Choose |
         others = [found[each] for each in free if found[each] is not target][:MOST_OFFERED]
         otherwise = target.title if target else NOTES  # which another heading may be called, too, that others read
         wanted = choose([part.title for part in others], otherwise) if others else None
+        if not isinstance(wanted, str | None):
+            raise BadArguments("choose names a heading, or None; nothing was written")
         if wanted not in (None, otherwise):
             return wanted, next((part for part in others if part.title == wanted), _titled(text, wanted))
     return (target.title if target else NOTES), target

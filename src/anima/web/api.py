@@ -380,8 +380,9 @@ def noted(here: Here) -> object:
 @router.post("/noted/keep", tags=["approving"], response_model=some("Receipt"))
 @takes("Reviewing")
 def keep(here: Here, me: Me, wish: Any) -> Response:
-    """Moves noted lines to where they were meant to go. A name says what is moved, so it is what was seen."""
-    receipts = here.home.inbox.keep(*wish.names, approver=_approver(me))
+    """Moves noted lines to where they were meant to go; under `section`, what goes to MEMORY.md. A name says what is moved,
+    so it is what was seen."""
+    receipts = here.home.inbox.keep(*wish.names, approver=_approver(me), section=wish.section)
     here.bulletin.look_soon()
     return _receipts(receipts, _RECEIPTS, receipts)
 

@@ -25,7 +25,7 @@ from anyio import CapacityLimiter
 from fastapi import Depends, Header, Request
 from starlette.responses import StreamingResponse
 
-from anima import Done, ForReview, Home, Proposal, Receipt, Remark, Scope, Session, Suggestion, lines_of
+from anima import Done, ForReview, Home, Proposal, Receipt, Remark, Scope, Session, Suggestion, lines_of, sections
 from anima.agent import Event, Feed
 from anima.errors import BadArguments, HomeError, Refused, StaleWrite
 from anima.web.guard import RateLimits, who_of
@@ -127,6 +127,13 @@ class Served:
     def page_of(self, role: str) -> str:
         """The path of a role's document; empty where this dialect has none."""
         return self.home.layout.row(role).path if self.home.layout.has(role) else ""
+
+    def headings(self) -> list[str]:
+        """Those of MEMORY.md that a line may go under."""
+        with suppress(HomeError):
+            found = sections(self.home.read(self.home.layout.curated).text)
+            return list(dict.fromkeys(part.title for part in found if part.level == 2 and not part.claimed))[:50]
+        return []
 
     def waiting(self) -> tuple[int, int]:
         """How many of each; none where they cannot be read."""

@@ -222,6 +222,7 @@ def inbox(here: Served, request: Request) -> dict[str, Any]:
     if part != "rows":
         chosen = only or (waiting[0].id if waiting else noted[0].entry.id if noted else "")
         given["entry"] = next((each for each in noted if each.entry.id == chosen), None)
+        given["headings"] = here.headings()
         if chosen and given["entry"] is None:
             with suppress(NoSuchProposal):  # decided meanwhile: the page says so
                 given["card"] = card_of(here, request, here.home.inbox.get(chosen), whole=is_ticked(request, "whole"))

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import partial
@@ -20,8 +19,8 @@ from urllib.parse import quote
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from anima import DocPath, Document, Entry, Revision, Scope, lines_of, sections, unified
-from anima.errors import BadArguments, HomeError, NoSuchDocument, NoSuchRevision, StaleWrite
+from anima import DocPath, Document, Entry, Revision, Scope, lines_of, unified
+from anima.errors import BadArguments, NoSuchDocument, NoSuchRevision, StaleWrite
 from anima.model import digest_of, fold
 from anima.text import read_table
 from anima.web.draw import marks, prose, source
@@ -50,10 +49,6 @@ def show(here: Served, request: Request) -> dict[str, Any] | Response:
         path = DocPath.parse(asked["open"].strip())
         return RedirectResponse(_address(path.text) + ("" if home.exists(path) else "?as=edit"), status_code=303)
     folder = asked.get("folder", "").strip("/")
-    headings: list[str] = []
-    with suppress(HomeError):
-        found = sections(home.read(home.layout.curated).text)
-        headings = list(dict.fromkeys(s.title for s in found if s.level == 2 and not s.claimed))[:50]
     every = home.list_all(folder)
     entries = [entry for entry in every if not _is_transcript(here, entry.path)]
     return {
@@ -64,7 +59,7 @@ def show(here: Served, request: Request) -> dict[str, Any] | Response:
         "talks": len(every) - len(entries),
         "lately": list(told_of(here, here.home.past.log(limit=_CHANGES))),
         "undo": _undo(here, asked.get("undo")),
-        "headings": headings,
+        "headings": here.headings(),
     }
 
 

@@ -345,9 +345,10 @@
     const one = from.closest("[data-noted]"), rows = items();
     if (verb === "keep" && one && !typed($("[name=typed]", one))) return;
     const names = one ? [one.dataset.noted] : rowsOf("noted").filter((each) => each.hasAttribute("data-plain") && looked.has(face(each))).map((each) => each.dataset.id);
-    const { value } = await send("POST", `/noted/${verb}`, { names });
-    const change = value && value[0] && value[0].change;
-    say(verb === "keep" ? `Kept${names.length > 1 ? " " + names.length : ""}. Prompts hold it from now on.` : "Dropped.", { undo: change || "" });
+    const heading = verb === "keep" && one && $("[name=section]", one), section = (heading && heading.value.trim()) || null;
+    const { value } = await send("POST", `/noted/${verb}`, { names, section });
+    const first = (value && value[0]) || {}, kept = names.length > 1 ? ` ${names.length}` : first.section ? ` under ${first.section}` : "";
+    say(verb === "keep" ? `Kept${kept}. Prompts hold it from now on.` : "Dropped.", { undo: first.change || "" });
     await after(settle);
     if (one && rows.length) await next(names[0], rows);
   }
