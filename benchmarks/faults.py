@@ -189,7 +189,7 @@ OPERATIONS = (
     Operation(
         name="append-untidy", prepare=_untidy, act=lambda home: home.append("notes/untidy.md", "- more\n- again\n")
     ),
-    Operation(name="note", prepare=lambda home: None, act=lambda home: home.note("Reviewed the plan")),
+    Operation(name="note", prepare=_documents, act=lambda home: home.note("Reviewed the plan")),
     Operation(
         name="remember", prepare=_documents, act=lambda home: home.remember("Ana uses a Samsung", section="People")
     ),

@@ -17,7 +17,7 @@ CEILINGS = {
     "(top)": 1_920,
     "agent": 2_810,
     "backup": 2_020,
-    "cli": 3_640,
+    "cli": 3_650,
     "connect": 3_710,
     "dream": 2_420,
     "forget": 820,
@@ -32,7 +32,7 @@ CEILINGS = {
     "sessions": 4_450,
     "store": 7_940,
     "testing": 2_520,
-    "text": 3_070,
+    "text": 3_080,
     "upkeep": 1_510,
     "web": 4_590,
 }

@@ -475,6 +475,7 @@ class Receipt:
     change: str | None = None  # the ledger's id, which `undo` takes
     noted: tuple[str, ...] = ()  # the names of its unreviewed entries; of `written` or `known`, those that it settled
     section: str | None = None  # the heading under which a line went that was to be remembered
+    likely: tuple[str, ...] = ()  # and others that it may belong under, where that was not sure and nobody was asked
 
     @property
     def way_back(self) -> str:

@@ -355,7 +355,7 @@ def test_a_view_is_lines_of_the_text_in_order_and_never_more(
 def test_a_line_goes_to_the_end_of_its_section_and_touches_nothing_else() -> None:
     text = "# Memory\n\n## People\n\n- Ana sails.\n\n## Boat <!-- share: subagent -->\n\nAn oak hull.\n"
 
-    assert placed(text, "- Luis bakes.", section="people") == (
+    assert placed(text, "- Luis bakes.", section="people")[:2] == (
         text.replace("- Ana sails.\n", "- Ana sails.\n- Luis bakes.\n"),
         "People",
     )
@@ -417,7 +417,7 @@ def test_taking_the_added_line_out_gives_the_old_text_back(text: str, heading: s
 
 @given(TEXTS, HEADINGS)
 def test_an_added_line_is_found_under_its_heading(text: str, heading: str | None) -> None:
-    new, told = placed(text, "- added here", section=heading)
+    new, told, _ = placed(text, "- added here", section=heading)
     at = new.index("- added here")
     around = [s.title.casefold() for s in sections(new) if s.start <= at < s.end and not s.claimed]
 

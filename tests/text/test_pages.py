@@ -56,7 +56,11 @@ def test_a_line_that_is_like_none_goes_to_the_notes() -> None:
 def test_notes_are_made_at_the_end_where_there_are_none() -> None:
     page = "# Memory\n\n## Boat\n\n- Moored at Kirkwall\n\n## Bees\n"
 
-    assert placed(page, "- The wifi is larch-5G") == (f"{page}\n## Notes\n\n- The wifi is larch-5G\n", "Notes")
+    assert placed(page, "- The wifi is larch-5G") == (
+        f"{page}\n## Notes\n\n- The wifi is larch-5G\n",
+        "Notes",
+        ("Boat", "Bees"),
+    )
 
 
 def test_whoever_can_be_asked_chooses_where_no_section_is_sure_and_nowhere_else() -> None:
@@ -74,13 +78,22 @@ def test_whoever_can_be_asked_chooses_where_no_section_is_sure_and_nowhere_else(
 
 def test_who_is_asked_may_leave_it_or_name_a_heading_of_their_own() -> None:
     line = "- The wifi is called larch-5G"
-    assert placed(MEMORY, line, choose=lambda likely, otherwise: None) == placed(MEMORY, line)
+    assert placed(MEMORY, line, choose=lambda likely, otherwise: None)[:2] == placed(MEMORY, line)[:2]
     assert placed(MEMORY, line, choose=lambda likely, otherwise: "House").text.endswith(f"## House\n\n{line}\n")
 
 
 def test_who_takes_what_is_offered_otherwise_does_not_name_a_heading_that_others_read() -> None:
     page, line = MEMORY.replace("## Notes", "## Notes <!-- share: group -->"), "- The wifi is called larch-5G"
-    assert placed(page, line, choose=lambda likely, otherwise: otherwise) == placed(page, line)
+    assert placed(page, line, choose=lambda likely, otherwise: otherwise)[:2] == placed(page, line)[:2]
+
+
+def test_where_nobody_is_asked_other_headings_are_told_when_none_is_sure_and_only_then() -> None:
+    unsure = "- The wifi is called larch-5G"
+    assert (placed(MEMORY, unsure).section, sorted(placed(MEMORY, unsure).likely)) == ("Notes", ["Bees", "Boat"])
+    assert placed(MEMORY, "- The Sandpiper leaks at the mast").likely == ()
+    assert placed(MEMORY, unsure, section="Boat").likely == ()
+    assert placed(MEMORY, unsure, choose=lambda likely, otherwise: None).likely == ()
+    assert placed(MEMORY.replace("## Bees", "## Bees <!-- private -->"), unsure).likely == ("Boat",)
 
 
 @pytest.mark.parametrize("mark", ["<!-- share: group -->", "<!-- private -->"])
@@ -109,7 +122,7 @@ def test_a_section_that_is_named_is_taken_whatever_the_line_is_like() -> None:
 def test_a_page_without_sections_is_one_list() -> None:
     page = "# Memory\n\n- Ana sails\n"
 
-    assert placed(page, "- Bo bakes") == (page + "- Bo bakes\n", None)
+    assert placed(page, "- Bo bakes")[:2] == (page + "- Bo bakes\n", None)
 
 
 @pytest.mark.parametrize("mark", [" <!-- share: group -->", " <!-- private -->", " <!-- share: subagent, cron -->"])

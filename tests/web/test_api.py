@@ -141,6 +141,13 @@ def test_a_fact_that_is_remembered_twice_is_known(desk: Desk) -> None:
     assert (twice.status_code, twice.json()["status"], twice.json()["rule"]) == (200, "known", "duplicate")
 
 
+def test_other_headings_are_told_where_a_line_may_belong_elsewhere(desk: Desk) -> None:
+    desk.home.write("MEMORY.md", "# Memory\n\n## Boat\n\n- The mast is new\n\n## Bees\n\n- Three hives\n")
+    told = desk.owner.post(f"{API}/remember", json={"fact": "The wifi is called larch-5G"}).json()
+    assert told["section"] == "Notes" and sorted(told["likely"]) == ["Bees", "Boat"]
+    assert desk.owner.post(f"{API}/remember", json={"fact": "Zorbs", "section": "Boat"}).json()["likely"] == []
+
+
 def test_a_refused_write_is_a_403_that_names_the_rule(desk: Desk) -> None:
     closed = desk.owner.put(f"{API}/files/anima.toml", json={"text": "x = 1\n"})
 

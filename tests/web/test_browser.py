@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Browser, Locator, Page, Route, expect
 
+from anima.text.pages import placed
 from browsing import (
     Server,
     Visit,
@@ -350,6 +351,22 @@ def test_the_card_of_a_noted_line_takes_the_heading_it_goes_under(visit: Visit, 
 
     expect(page.locator("#said")).to_contain_text("Kept under Boats.")
     assert "## Boats\n\n- The boat leaks at the stern\n" in standing.text("MEMORY.md")
+
+
+def test_a_line_of_which_no_heading_is_sure_is_put_elsewhere_with_one_tap(visit: Visit, standing: Server) -> None:
+    page = visit.come_in(at="/memory")
+    page.locator("#fact").fill("The wifi is called larch-5G")
+    page.locator("[data-write=remember] button.main").click()
+    expect(page.locator("#said")).to_contain_text("Better under")
+    other = page.locator("#said button").first
+    heading = str(other.text_content())
+    other.click()
+
+    expect(page.locator("#said")).to_contain_text(
+        f"Remembered in MEMORY.md under {heading}: The wifi is called larch-5G"
+    )
+    found = placed(standing.text("MEMORY.md"), "- something else", section=heading).text
+    assert found.count("larch-5G") == 1 and "- The wifi is called larch-5G\n- something else\n" in found
 
 
 def test_what_came_before_the_page_listened_is_shown_too(visit: Visit, standing: Server, token: str) -> None:

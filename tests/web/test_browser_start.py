@@ -63,7 +63,7 @@ def test_the_guided_start(browser: Browser, tmp_path: Path) -> None:
         # the first line, and back
         page.get_by_label("Something that stays true").fill("The boat is called Aurora")
         page.keyboard.press("Enter")
-        expect(page.locator("#said")).to_contain_text("Remembered in MEMORY.md: The boat is called Aurora")
+        expect(page.locator("#said")).to_contain_text("The boat is called Aurora")
         assert "The boat is called Aurora" in server.text("MEMORY.md")
         page.locator("#said").get_by_role("button", name="Undo").click()
         expect(page.locator("#said")).to_contain_text("Taken back in MEMORY.md")

@@ -358,6 +358,8 @@ def receipts(given: Sequence[Receipt]) -> None:
             tail = f", change {receipt.change}" if receipt.change else ", which it said already"
             under = f" under {inert(receipt.section)}" if receipt.section else ""
             say(f"written: {inert(receipt.path.text)}{under}{tail}")
+            if receipt.likely:
+                whisper(f"  not sure; it may belong under {' or '.join(map(inert, receipt.likely[:3]))} (--section)")
         elif receipt.status == "pending":
             say(f"waits for you: {receipt.proposal} ({why}); {called('review')} shows it")
         elif receipt.status == "noted":

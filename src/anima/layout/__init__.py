@@ -72,7 +72,6 @@ class Row:
     policy: Policy = Policy.MEMORY
     kind: str = "note"  # what search calls it
     personal: bool = False  # replaced by a user's own layer for senders who are not the owner
-    chars: int | None = None  # a cap of its own
     text: str = ""  # for form "fixed"
     fields: tuple[str, ...] = ("name", "emoji", "vibe")  # for form "identity": what of them the prompt shows, in order
 

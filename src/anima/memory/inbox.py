@@ -206,7 +206,7 @@ class Inbox:
                 heading = section if section and is_curated else entry.section
                 other = replace(entry, text=text or entry.text, section=heading)
                 before, now = texts[path.key][1:] if path.key in texts else (self._writer.site.text_of(path),) * 2
-                wanted, under[path.key] = self._with(other, now, choose)
+                wanted, under[path.key], _ = self._with(other, now, choose)
                 texts[path.key] = (path, before, wanted)
             changes = [becoming(*found, **by, under=under[key]) for key, found in texts.items()]
             changes += [becoming(*found, **by) for found in self._writer.unreviewed.left(entries)]

@@ -142,11 +142,12 @@ class Writer:
 
         def once(likely: Sequence[str], otherwise: str) -> str | None:
             answers.extend([] if answers or choose is None else [choose(likely, otherwise)])  # nobody is asked twice
-            return answers[0] if answers else None
+            return answers[0]
 
-        return self.repeated(lambda: self._remember(fact, section, reason, once), waits=choose is not None)
+        asked = choose and once
+        return self.repeated(lambda: self._remember(fact, section, reason, asked), waits=choose is not None)
 
-    def _remember(self, fact: str, section: str | None, reason: str, choose: Choose) -> Receipt:
+    def _remember(self, fact: str, section: str | None, reason: str, choose: Choose | None) -> Receipt:
         path = DocPath.parse(self.layout.curated)
         text, alike = self.site.text_of(path), self.unreviewed.saying(fact, path)
         settled, names = [becoming(*each) for each in self.unreviewed.left(alike)], tuple(each.id for each in alike)
@@ -158,7 +159,7 @@ class Writer:
         page = remembered(text or "", fact, section=section, choose=choose)
         change = owners(path, Kind.WRITE, page.text, base=digest_of(text), reason=reason)
         receipt = self.submit([replace(change, under=page.section), *settled])[0]
-        return replace(receipt, noted=names) if receipt.status == "written" else receipt
+        return replace(receipt, noted=names, likely=page.likely) if receipt.status == "written" else receipt
 
     def note(self, content: str, *, reason: str) -> Receipt:
         now = self.site.now()

@@ -31,7 +31,7 @@ from anima.text.markdown import Section, View, bullet_of, heading_of, lines_of, 
 
 NOTES = "Notes"
 SURE = 0.55  # how likely a section must be for nobody to be asked
-MOST_OFFERED = 5  # sections to choose from
+MOST_OFFERED = 8  # sections to choose from
 LEAST = 0.35  # how likely the best section must be; below that, a line in Notes is easier to find than a misfiled one
 MOST_LINES, MOST_SECTIONS = 60, 200  # of a section, the newest; of a page
 _FIELD = re.compile(
@@ -43,10 +43,12 @@ _DREAMED = re.compile(r"Dreamed\b")
 
 
 class Landed(NamedTuple):
-    """A page with a line put in, and the heading it stands under; None where the page has no sections."""
+    """A page with a line put in, and the heading it stands under; None where the page has no sections. Where that was not
+    sure and nobody was asked, `likely` are others that it may belong under, the likeliest first."""
 
     text: str
     section: str | None
+    likely: tuple[str, ...] = ()
 
 
 def placed(text: str, line: str, *, section: str | None = None, choose: Choose | None = None) -> Landed:
@@ -60,19 +62,20 @@ def placed(text: str, line: str, *, section: str | None = None, choose: Choose |
         bullet = bullet_of(last)
         gap = "" if (bullet and bullet.is_point) or not last.strip() else newline_of(text)
         return Landed(markdown.add_last(text, gap + line), None)
+    likely: tuple[str, ...] = ()
     if section is None:
-        section, target = _most_alike(text, found, line, choose)
+        section, target, likely = _most_alike(text, found, line, choose)
     else:
         target = _titled(text, section)
         near = None if target or choose is None else _near(found, section)
         if choose is not None and near is not None and choose([near.title], section) == near.title:
             target = near
     if target is not None:
-        return Landed(markdown.add_to(text, found, target, line), target.title)
+        return Landed(markdown.add_to(text, found, target, line), target.title, likely)
     if not section.strip() or section.lstrip().startswith("#") or _NO_TITLE.search(section):
         why = "a heading is one line of plain words; nothing was written"
         raise BadArguments(why, hint="marks are set in the document")
-    return Landed(markdown.add_section(text, section, line, level=min(level or 2, 2)), section)
+    return Landed(markdown.add_section(text, section, line, level=min(level or 2, 2)), section, likely)
 
 
 def filled(text: str, content: str) -> str:
@@ -131,9 +134,11 @@ def opening_for(text: str) -> str:
     return f"{newline}{'#' * min(level, 2)} {NOTES}{newline}{newline}"
 
 
-def _most_alike(text: str, found: Sequence[Section], line: str, choose: Choose | None) -> tuple[str, Section | None]:
+def _most_alike(
+    text: str, found: Sequence[Section], line: str, choose: Choose | None
+) -> tuple[str, Section | None, tuple[str, ...]]:
     """The heading that most speaks for, if enough does, and its section; else, or where others read it, the one for all the rest,
-    which a page may lack. Whoever can be asked chooses where nothing is sure."""
+    which a page may lack. Whoever can be asked chooses where nothing is sure; else the headings to choose from are told."""
     marks = markdown.all_sections(text)
     known = [(part, markdown.own_end(found, part)) for part in found[:MOST_SECTIONS]]
     lines = [[row for row in lines_of(text[part.body : end])[-MOST_LINES:] if row.strip()] for part, end in known]
@@ -146,15 +151,18 @@ def _most_alike(text: str, found: Sequence[Section], line: str, choose: Choose |
     rest = next((found[at] for at in sorted(free) if found[at].title.casefold() == NOTES.casefold()), None)
     best, at = ranked[0] if ranked else (0.0, -1)
     target = found[at] if best >= LEAST and at in free else rest
-    if choose is not None and (best < SURE or at not in free):
-        others = [found[each] for each in free if found[each] is not target][:MOST_OFFERED]
-        otherwise = target.title if target else NOTES  # which another heading may be called, too, that others read
-        wanted = choose([part.title for part in others], otherwise) if others else None
-        if not isinstance(wanted, str | None):
-            raise BadArguments("choose names a heading, or None; nothing was written")
-        if wanted not in (None, otherwise):
-            return wanted, next((part for part in others if part.title == wanted), _titled(text, wanted))
-    return (target.title if target else NOTES), target
+    title = target.title if target else NOTES  # which another heading may be called, too, that others read
+    is_sure = best >= SURE and at in free
+    others = [] if is_sure else [found[each] for each in free if found[each] is not target][:MOST_OFFERED]
+    offered = tuple(part.title for part in others)
+    if choose is None or not others:
+        return title, target, offered
+    wanted = choose(offered, title)
+    if not isinstance(wanted, str | None):
+        raise BadArguments("choose names a heading, or None; nothing was written")
+    if wanted in (None, title):
+        return title, target, ()
+    return wanted, next((part for part in others if part.title == wanted), _titled(text, wanted)), ()
 
 
 # -- how well a line goes under each section --------------------------------------------------------------------------------

@@ -52,8 +52,25 @@
       const step = form.closest("[data-busy]");
       if (step) step.removeAttribute("data-busy");
       const settled = value.noted && value.noted.length ? " A noted line that said the same waits no longer." : "";
-      say(["known", "unchanged"].includes(value.status) ? "It stands there already." + settled : `${verb === "note" ? "Noted" : "Remembered"} in ${value.path}: ${body.fact || body.content}`.slice(0, 160) + settled, { undo: value.change || "" });
+      if (["known", "unchanged"].includes(value.status)) say("It stands there already." + settled);
+      else kept(verb === "note" ? "Noted" : "Remembered", value, body.fact || body.content, settled);
     } catch (error) { wrong(form, error.message); }
+  }
+
+  // Says where a line went. Where the home was not sure, one tap takes it to another heading.
+  function kept(done, receipt, line, settled = "") {
+    const others = (receipt.likely || []).slice(0, 3).map((section) => {
+      const button = Object.assign(document.createElement("button"), { type: "button", textContent: section, title: `Put it under ${section}` });
+      button.addEventListener("click", async () => {
+        try {
+          await send("POST", "/undo", { change: receipt.change });
+          kept("Remembered", (await send("POST", "/remember", { fact: line, section })).value, line);
+        } catch (error) { say(error.message); }
+      }, { once: true });
+      return button;
+    });
+    const place = receipt.section ? `${receipt.path} under ${receipt.section}` : receipt.path;
+    say(`${done} in ${place}: ${line}`.slice(0, 160) + settled + (others.length ? " Better under" : ""), { undo: receipt.change || "", others });
   }
 
   // -- lines -----------------------------------------------------------------------------------------------------------
