@@ -503,3 +503,17 @@ def test_a_ledger_of_an_older_format_is_named_and_gone_on_with_and_vouches_for_n
 
 def line_of(home: Home, words: str) -> int:
     return next(n for n, line in enumerate(home.read("MEMORY.md").text.splitlines(), 1) if words in line)
+
+
+def test_a_ledger_longer_than_any_document_is_looked_through_and_mended(aria: Path) -> None:
+    with Home.open(aria, env=env_of(aria)) as home:
+        for page in "abcdef":
+            home.write(f"notes/{page}.md", "".join(f"- {page} {number}\n" for number in range(100_000)))
+    assert ledger(aria).stat().st_size > 8 * 2**20
+    assert "not-looked-at" not in names(looked(aria))
+
+    lines(aria, lambda every: [*every[:9], *every[10:]])
+    assert "ledger-damaged" in names(looked(aria))
+    mended(aria)
+    assert not {"ledger-damaged", "not-looked-at"} & names(looked(aria))
+    works(aria)

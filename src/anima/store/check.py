@@ -209,10 +209,8 @@ def _wanted_mode(top: str, mode: int, *, is_folder: bool) -> int:
 
 
 def ledger_bytes(store: FolderStore) -> bytes:
-    """The bytes of the ledger, opened for this look alone; none where none is."""
-    if kind_of(store, LEDGER) != "file":
-        return b""
-    return store.documents.bytes_of(f"{MACHINE}/{LEDGER}") or b""
+    """The bytes of the ledger, however long it is, opened for this look alone; none where none is."""
+    return (store.machine.get(LEDGER) if kind_of(store, LEDGER) == "file" else None) or b""
 
 
 def still_ledger(store: FolderStore) -> Ledger:
