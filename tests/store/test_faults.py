@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -402,3 +403,39 @@ def test_a_stale_base_changes_nothing_and_shows_both_versions(folder: Path) -> N
             home.write("notes/a.md", "# A\n\n- ours\n", base=seen)
         assert (caught.value.theirs, caught.value.ours) == ("# A\n\n- theirs\n", "# A\n\n- ours\n")
         assert home.read("notes/a.md").text == "# A\n\n- theirs\n"
+
+
+# -- a long document, which is staged in threads -------------------------------------------------------------------------
+
+LONG_PAGE = "# Lines\n\n" + "".join(f"- line {number} of a long page\n" for number in range(40_000))
+
+
+def test_a_long_write_that_is_interrupted_leaves_nothing_staged_and_nobody_at_work(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(old: str, new: str, *, key: object) -> str:
+        raise KeyboardInterrupt
+
+    with Home.open(folder) as home:
+        with monkeypatch.context() as at_work:
+            at_work.setattr("anima.store.edits.new_lines", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                home.write("notes/long.md", LONG_PAGE)
+        assert [thread.name for thread in threading.enumerate() if thread.name.startswith("ThreadPool")] == []
+        assert list((folder / ".anima/stage").iterdir()) == []
+        assert home.write("notes/long.md", LONG_PAGE).status == "written"
+
+
+AT_THE_END = """
+import atexit, sys
+from anima import Home
+home, page = Home.open(sys.argv[1]), sys.stdin.read()
+atexit.register(lambda: print(home.write("notes/long.md", page).status))
+"""
+
+
+def test_a_long_document_is_written_though_the_interpreter_ends_and_no_thread_begins(folder: Path) -> None:
+    command = [sys.executable, "-c", AT_THE_END, str(folder)]
+    done = subprocess.run(command, input=LONG_PAGE, capture_output=True, text=True)
+    assert (done.stdout, done.stderr) == ("written\n", "")
+    assert (folder / "notes/long.md").read_text() == LONG_PAGE

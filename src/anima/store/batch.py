@@ -31,6 +31,7 @@ from anima.store.safe_open import Signature, Unconfirmed, as_damage, held, read_
 # append is there; its text is gone, or somebody else wrote there since, and theirs stays.
 _State = Literal["stands", "half", "ready", "torn", "lost"]
 _Plan = tuple[Edit | None, list["FileStep"], str | None]  # None where nothing would change; the new text's digest
+_Ahead = list[Callable[[], "FileStep"]]  # what is being staged in threads: each waits for all of it
 # A batch that the gate allowed before the crash is finished, not judged again.
 RECOVERY = Verdict(answer=Answer.ALLOW, rule="recovery", reason="the gate had allowed it before it was interrupted")
 
@@ -223,11 +224,13 @@ class Batches:
         Damaged with nothing changed; only Unconfirmed means that all is written, and the disk did not give its word."""
         standings = [self._look(change, is_log=batch.is_log) for change in batch.changes]
         self._of.keep_before(batch)
-        plans: list[_Plan] = []
+        plans, ahead = list[_Plan](), _Ahead()
         try:
             for change, standing in zip(batch.changes, standings, strict=True):
-                plans.append(self._plan(change, standing, is_log=batch.is_log))
+                plans.append(self._plan(change, standing, ahead, is_log=batch.is_log))
         except BaseException:
+            with suppress(Exception):  # what was begun is waited for: nothing goes on without the lock
+                plans += [(None, [staged()], None) for staged in ahead]
             for staged in [step.staged for _, steps, _ in plans for step in steps if step.staged]:
                 self._machine.unstage(staged)
             raise
@@ -267,15 +270,14 @@ class Batches:
         change.check_base(standing.text)
         return standing
 
-    def _plan(self, change: Change, standing: Present, *, is_log: bool) -> _Plan:
+    def _plan(self, change: Change, standing: Present, ahead: _Ahead, *, is_log: bool) -> _Plan:
         """What a change comes to. An append has no digest: a long log is not read again only to tell it."""
         step = None
         if is_log and standing.signature is not None:
             step = self.steps.addition(change.path, standing, change.text.encode("utf-8"))
             standing = replace(standing, gap=step.data.decode("utf-8").removesuffix(change.text))
         there = self.steps.look(change.to) if change.kind is Kind.MOVE and change.to is not None else None
-        key, ahead = self._of.ledger.key, list[Callable[[], FileStep]]()
-        begin = partial(self._begin, change.path, standing, ahead)
+        key, begin = self._of.ledger.key, partial(self._begin, change.path, standing, ahead)
         edit = edit_of(change, standing, key=key, there=there, is_log=is_log, begin=begin)
         if edit is None or step is not None:
             return edit, [step] if step else [], None
@@ -288,11 +290,14 @@ class Batches:
         else:
             new = change.after(standing.text) or ""
             steps = [ahead[0]() if ahead else self.steps.stage(change.path, standing, new)]
+            ahead.clear()
         return replace(edit, temp=steps[0].staged), steps, digest_of(new)
 
-    def _begin(self, path: DocPath, standing: Present, ahead: list[Callable[[], FileStep]], new: str) -> None:
-        """Begins to stage a long text, with all else that leaves the interpreter free; `ahead` then has what waits for it."""
-        if len(new) >= LONG:
+    def _begin(self, path: DocPath, standing: Present, ahead: _Ahead, new: str) -> None:
+        """Begins to stage a long text, and what else leaves the interpreter free; where a thread begins `ahead` has what waits."""
+        if len(new) < LONG:
+            return
+        with suppress(RuntimeError):
             from concurrent.futures import ThreadPoolExecutor
 
             def staged() -> FileStep:
@@ -301,9 +306,9 @@ class Batches:
 
             beside = ThreadPoolExecutor(2)
             staging = beside.submit(self.steps.stage, path, standing, new)
+            ahead.append(staged)
             for work in (self._of.keep_ahead, self._of.ledger.key.of, digest_of):
                 beside.submit(work, new)
-            ahead.append(staged)
 
     # -- after a crash --------------------------------------------------------------------------------------------------
 
