@@ -6,7 +6,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from threading import Event
 
+import pytest
+
 from anima import Home
+from anima.errors import NoSuchDocument
 from anima.testing import Clock
 
 
@@ -44,3 +47,14 @@ def test_an_edit_is_made_however_often_faster_writers_overtake_it(tmp_path: Path
 
         assert receipt.status == "written"
         assert "- fact 7 of a longer page\n" in home.read("notes/x.md").text
+
+
+def test_who_edits_what_is_not_there_waits_for_nobody(tmp_path: Path, clock: Clock) -> None:
+    with Home.create(tmp_path / "home", name="Aria", clock=clock) as home, Home.open(home.name, clock=clock) as other:
+        home.write("notes/x.md", "- a fact\n")
+
+        def edit() -> None:
+            home.edit("notes/none.md", "a fact", "another fact")
+
+        with ThreadPoolExecutor(1) as pool, other.site.store.lock(), pytest.raises(NoSuchDocument):
+            pool.submit(edit).result()

@@ -182,6 +182,8 @@ class Writer:
         for _ in range(32):
             with suppress(StaleWrite, NoSuchDocument):
                 return once()
+        with suppress(StaleWrite):  # that nothing is there is said without waiting for a lock
+            return once()
         with nullcontext() if waits or not self.store.begun else self.store.lock():
             return once()
 
