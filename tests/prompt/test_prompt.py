@@ -909,6 +909,16 @@ def test_orders_from_outside_are_left_out_of_a_very_long_text_wherever_it_is_sho
         assert "plum" not in home.prompt(scope="main").text
 
 
+@pytest.mark.parametrize("blanks", ["\n" * 200_000, " \r\n" * 200_000])
+@pytest.mark.parametrize("is_behind", [True, False])
+def test_blanks_around_a_long_text_hide_no_order_from_outside(tmp_path: Path, blanks: str, is_behind: bool) -> None:
+    with Home.create(tmp_path / "home", clock=lambda: NOW) as home:
+        home.remember("the boat is blue")
+        own, order = "".join(f"- the boat sails at {n}\n" for n in range(5_000)), ORDER.format(1)
+        write(tmp_path / "home", "MEMORY.md", f"{own}{order}{blanks}" if is_behind else f"{blanks}{order}{own}")
+        assert "plum" not in home.prompt(scope="main").text
+
+
 def test_a_very_large_document_is_shown_as_it_stands_now(tmp_path: Path) -> None:
     with Home.create(tmp_path / "home") as home:
         for word in ("grey", "white"):

@@ -298,19 +298,19 @@ class _Gathering:
             is_dangerous = _is_dangerous if len(line) <= _MARKED else _is_dangerous.__wrapped__
             return is_dangerous(line) and (known is None or known.source(document.path, line).actor is Actor.OUTSIDE)
 
-        gone, kept = 0, list[str]()
-        first, last = len(text), len(text)
-        if len(text) > 6 * room:  # only the ends of a long text are ever shown
-            first = text.find("\n", 2 * room) + 1
-            last = max(first, text.rfind("\n", 0, -2 * room) + 1)
-        for part in (text[:first], text[last:]):
+        gone, kept, bare = 0, list[str](), text.strip()  # nobody is shown the blanks around it
+        first, last = len(bare), len(bare)
+        if len(bare) > 6 * room:  # only the ends of a long text are ever shown
+            first = bare.find("\n", 2 * room) + 1
+            last = max(first, bare.rfind("\n", 0, -2 * room) + 1)
+        for part in (bare[:first], bare[last:]):
             lines = lines_of(part)
             sound = [line for line in lines if not is_bad(line)]
             gone += len(lines) - len(sound)
             kept.append("".join(sound))
         if not gone:
             return text
-        middle = text[first:last] if min(map(len, kept)) > room else ""  # what nobody looked at is never in sight
+        middle = bare[first:last] if min(map(len, kept)) > room else ""  # what nobody looked at is never in sight
         said = f"{gone} dangerous line{'s' if gone > 1 else ''} from outside left out"
         place = document.path
         self.notes.append(f"{place}: {said}; anima why {shlex.quote(f'{place}:LINE')} tells why")
