@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from anima import Home, HomeError, NoSuchProposal, Scope, StaleWrite
+from anima import BadArguments, Home, HomeError, NoSuchProposal, Scope, StaleWrite
 from anima.testing import Clock
 
 PLACE = "unreviewed/2026-05-08.md"
@@ -63,6 +63,15 @@ def test_the_owner_says_where_a_line_goes_that_is_kept_and_is_told_where_it_went
     assert "- the van has new tyres\n- zorbs are blue\n" in text and "## Money\n\n- Mallory" in text
     with pytest.raises(HomeError, match="choose names a heading"):
         home.inbox.keep(noted(home, "plims are round"), choose=lambda likely, otherwise: 5)
+
+
+def test_a_section_that_is_no_heading_keeps_nothing_of_several(home: Home) -> None:
+    logged, bare = noted(home, "the van was washed", target="daily_log"), noted(home, "zorbs are blue")
+
+    with pytest.raises(BadArguments, match="nothing was written"):
+        home.inbox.keep(logged, bare, section="# Garage")
+    assert {each.entry.id for each in home.inbox.noted()} == {logged, bare}
+    assert "Garage" in {each.section for each in home.inbox.keep(logged, bare, section="Garage")}
 
 
 def test_what_an_undo_of_a_keep_shows_is_what_the_line_says(home: Home) -> None:

@@ -19,7 +19,7 @@ from anima.gate import Situation, file_policy, suggest_rule
 from anima.gate.scan import scan_text
 from anima.layout import UNREVIEWED, Policy
 from anima.memory import Noted, Proposal
-from anima.memory.write import Writer, becoming, owners
+from anima.memory.write import Writer, becoming
 from anima.model import Actor, Answer, Choose, DocPath, Finding, Kind, Origin, Receipt, Severity, digest_of, fold
 from anima.site import Site
 from anima.text.diff import merge
@@ -145,7 +145,8 @@ class Inbox:
         """Removes a waiting change; one that cannot even be read is removed too. The conversation that waits for a call is
         told so, with the owner's reason."""
         if proposal in self._writer.unreviewed.strays():
-            self._writer.submit([owners(DocPath.parse(proposal), Kind.DELETE)], what="drop")
+            path = DocPath.parse(proposal)
+            self._writer.submit([becoming(path, self._writer.site.text_of(path), None)], what="drop")
             return
         is_broken = proposal in self.broken()
         if not is_broken and (waiting := self.get(proposal)).call is not None:
@@ -188,13 +189,16 @@ class Inbox:
     ) -> tuple[Receipt, ...]:
         """Moves unreviewed entries to where they were meant to go; `text` is what the owner made of one. What goes to MEMORY.md
         goes under the owner's `section`, else the agent's; without either `choose` is asked in doubt. With the folder of a
-        `layer`, whose it is decides, and nothing else is there for them. Raises NoSuchProposal before anything is written."""
+        `layer`, whose it is decides, and nothing else is there for them. Raises NoSuchProposal, or BadArguments for a
+        `section` that is no heading, before anything is written."""
         groups: dict[object, list[Noted]] = {}  # by where they came from
         chosen = self._named(names, layer)
         if text is not None and (len(chosen) != 1 or not text.strip()):
             raise BadArguments("one entry at a time is edited, and something of it must be left")
         for entry in chosen:
             groups.setdefault((entry.session, entry.origins, entry.scope), []).append(entry)
+            if section and self._layout.row_of(entry.to).kind == "curated":
+                self._with(replace(entry, section=section), self._writer.site.text_of(entry.to), None)
         receipts: list[Receipt] = []
         for entries in groups.values():
             by: dict[str, Any] = {"session": entries[0].session, "scope": entries[0].scope, "taint": entries[0].origins}
