@@ -916,7 +916,7 @@ def test_a_waiting_change_that_cannot_be_read_is_denied_as_its_error_says(cli: C
     (aria / f".anima/pending/{name}.json").write_text("{")
 
     told = cli("review", "--home", aria)
-    assert f"anima review --drop {name} --home {aria} removes it" in told.err and other in told.out
+    assert f"anima review --drop --home {aria} -- {name} removes it" in told.err and other in told.out
     assert cli("review", "--drop", name, "--as-owner", "--home", aria).code == 0
     assert name not in cli("review", "--home", aria).err
 

@@ -352,6 +352,14 @@ def test_the_card_of_a_noted_line_takes_the_heading_it_goes_under(visit: Visit, 
     expect(page.locator("#said")).to_contain_text("Kept under Boats.")
     assert "## Boats\n\n- The boat leaks at the stern\n" in standing.text("MEMORY.md")
 
+    name = wished(standing, token, target="memory", content="Bo owes ten", section="Money")["noted"][0]
+    page.goto(f"{standing.url}/inbox/{name}")
+    page.locator("#detail [name=section]").fill("")
+    page.locator("#detail [data-act=keep-noted]").click()
+
+    expect(page.locator("#said")).to_contain_text("Kept")
+    assert "Bo owes ten" in standing.text("MEMORY.md") and "## Money" not in standing.text("MEMORY.md")
+
 
 def test_a_line_of_which_no_heading_is_sure_is_put_elsewhere_with_one_tap(visit: Visit, standing: Server) -> None:
     page = visit.come_in(at="/memory")

@@ -196,10 +196,10 @@ def review(
         if drop:
             home.inbox.deny(name)
         else:
-            gone = called(f"review --drop {show.quote(name)}")
+            gone = f"{called('review --drop')} -- {show.quote(name)}"  # it may begin like an option
             whisper(f"anima: {flat(name)} cannot be read, or was altered; {gone} removes it")
     if drop and names and set(names) <= set(broken):
-        return Reply({"dropped": broken}, f"dropped: {', '.join(broken)}")
+        return Reply({"dropped": broken}, f"dropped: {', '.join(map(flat, broken))}")
     waiting, noted = _chosen(home, [name for name in names if name not in broken], session)
     if (keep or drop) and not names:
         if not every:

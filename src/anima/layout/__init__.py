@@ -120,10 +120,10 @@ class Layout:
         object.__setattr__(self, "_named", named)
 
     def row_of(self, path: DocPath) -> Row:
-        """The row that governs a path: by its name, then by its nearest folder, then the row for anything else."""
-        if exact := self._named.get(path.key):
-            return exact
+        """The row that governs a path: by its name, also that of a folder in another, then by its nearest folder, then any."""
         key = path.key
+        if exact := self._named.get(key) or ("/" in key and self._named.get(f"{key}/")):
+            return exact
         if _UNREVIEWED_LAYER.match(key):
             return self.row("unreviewed")
         if is_agents_root(path):

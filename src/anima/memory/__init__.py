@@ -139,7 +139,7 @@ class Proposals:
         for name in self._state.names(PENDING):
             id, found = name.removesuffix(".json"), None
             with suppress(but):
-                found = self._load(id) if _ID.fullmatch(id) else None
+                found = self._load(id) if name == f"{id}.json" and _ID.fullmatch(id) else None
             yield name, found
 
     def get(self, proposal: str) -> Proposal:
@@ -155,8 +155,9 @@ class Proposals:
         return frozenset(name.removesuffix(".json") for name in self._state.names(PENDING))
 
     def broken(self) -> list[str]:
-        """The files among the waiting changes that are none, or were altered."""
-        return sorted(name for name, found in self._files(Damaged) if found is None or not name.endswith(".json"))
+        """The files among the waiting changes that are none, or were altered. One that is called like a change waits with it."""
+        found = dict(self._files(Damaged))
+        return sorted(name for name, waiting in found.items() if waiting is None and not found.get(f"{name}.json"))
 
     def ask(
         self,
@@ -434,15 +435,17 @@ def _entry(place: DocPath, lines: list[str]) -> Noted | None:
         return None
     try:
         raw = json.loads(about[1])
+        told = {name: raw[name] for name in ("section", "session", "guest", "time") if raw.get(name) is not None}
+        if not all(re.fullmatch(r"[^\ud800-\udfff]*", each) for each in told.values()):
+            return None
         return _named(
             DocPath.parse(raw["to"]),
             "\n".join(body) + "\n",
             place=place,
-            section=raw.get("section"),
+            section=told.pop("section", None),
             origins=frozenset(Origin(each) for each in raw.get("from", ())),
-            session=raw.get("session"),
             scope=Scope(raw["scope"]) if raw.get("scope") else None,
-            **{name: str(raw.get(name, "")) for name in ("guest", "time")},
+            **told,
         )
     except (ValueError, KeyError, TypeError, AttributeError, BadPath, RecursionError):
         return None
@@ -506,20 +509,17 @@ class Unreviewed:
             folders += [f"{spelt}/{name}/{UNREVIEWED}" for name in self._documents.names(spelt)] if spelt else []
         places = []
         for folder in folders:
-            try:
+            with suppress(HomeError):
                 spelt = self._documents.actual(DocPath.parse(folder))
                 for entry in self._documents.list(spelt) if spelt else ():
                     if not entry.is_folder:
                         places.append(entry.path)
                     elif entry.name.startswith(IMPORT):
                         places += [each.path for each in self._documents.list_all(entry.path)]
-            except (BadPath, HomeError):
-                continue
         return [place for place in places if place.endswith(".md")]
 
     def _entries(self, place: str) -> tuple[Noted, ...]:
-        version = self._documents.version(place)
-        held = self._read.get(place)
+        version, held = self._documents.version(place), self._read.get(place)
         if version is None or held is None or held[0] != version:
             try:
                 document = self._documents.read(DocPath.parse(place))
@@ -552,11 +552,8 @@ class Unreviewed:
 
     def recognised(self, text: str, layer: str) -> set[int]:
         """The lines of a text, from 0, that say what an entry of that layer says."""
-        entries = self.all(layer)
-        if not entries:
-            return set()
-        waiting = {_words_of(line) for entry in entries for line in lines_of(entry.text)} - {""}
-        return {n for n, line in enumerate(lines_of(text)) if _words_of(line) in waiting}
+        waiting = {_words_of(line) for entry in self.all(layer) for line in lines_of(entry.text)} - {""}
+        return {n for n, line in enumerate(lines_of(text)) if waiting and _words_of(line) in waiting}
 
     def origins_in(self, path: DocPath, text: str) -> frozenset[Origin]:
         """Where the entries of a document came from, as far as `text` shows it or in all of it."""

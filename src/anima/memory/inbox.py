@@ -19,7 +19,7 @@ from anima.gate import Situation, file_policy, suggest_rule
 from anima.gate.scan import scan_text
 from anima.layout import UNREVIEWED, Policy
 from anima.memory import Noted, Proposal
-from anima.memory.write import Writer, becoming
+from anima.memory.write import Writer, becoming, seen_at
 from anima.model import Actor, Answer, Choose, DocPath, Finding, Kind, Origin, Receipt, Severity, digest_of, fold
 from anima.site import Site
 from anima.text.diff import merge
@@ -173,8 +173,7 @@ class Inbox:
             policy = file_policy(entry.to, self._layout.row_of(entry.to))
             if policy is not Policy.MEMORY:  # which speaks against keeping it among others
                 said = f"it would go to a file of the kind {policy}, which is decided by itself"
-                place = Finding(kind="place", severity=Severity.WARN, start=0, end=0, line=1, shown="", message=said)
-                seen = (*seen, place)
+                seen = (*seen, seen_at("place", Severity.WARN, 1, said))
             found.append((-times, -number, ForReview(entry, times, seen)))
         return tuple(waiting for _, _, waiting in sorted(found, key=lambda each: each[:2]))
 
@@ -188,9 +187,9 @@ class Inbox:
         layer: str | None = None,
     ) -> tuple[Receipt, ...]:
         """Moves unreviewed entries to where they were meant to go; `text` is what the owner made of one. What goes to MEMORY.md
-        goes under the owner's `section`, else the agent's; without either `choose` is asked in doubt. With the folder of a
-        `layer`, whose it is decides, and nothing else is there for them. Raises NoSuchProposal, or BadArguments for a
-        `section` that is no heading, before anything is written."""
+        goes under the owner's `section`, else the agent's; with neither, or "", where it fits, and `choose` is asked in doubt. With
+        a `layer`'s folder, whose it is decides, and nothing else is there for them. Raises NoSuchProposal, or BadArguments for
+        a `section` that is no heading, before anything is written."""
         groups: dict[object, list[Noted]] = {}  # by where they came from
         chosen = self._named(names, layer)
         if text is not None and (len(chosen) != 1 or not text.strip()):
@@ -207,7 +206,7 @@ class Inbox:
             under: dict[str, str | None] = {}  # the heading that the last of them went under
             for entry in entries:
                 path, is_curated = entry.to, self._layout.row_of(entry.to).kind == "curated"
-                heading = section if section and is_curated else entry.section
+                heading = entry.section if section is None or not is_curated else section or None
                 other = replace(entry, text=text or entry.text, section=heading)
                 before, now = texts[path.key][1:] if path.key in texts else (self._writer.site.text_of(path),) * 2
                 wanted, under[path.key], _ = self._with(other, now, choose)
@@ -228,7 +227,6 @@ class Inbox:
         if text is None:
             day = self._layout.date_of(entry.to)
             text = f"# {day.isoformat()}\n\n" if day and entry.text.startswith("- ") else ""
-            return Landed(text + entry.text, None)
         return Landed(apart(text, entry.text), None)
 
     def drop(self, *names: str, layer: str | None = None) -> tuple[Receipt, ...]:

@@ -47,6 +47,7 @@ from anima.text.markdown import heading_of, lines_of
 from anima.text.pages import log_heading, log_line, opening_for, remembered, replaced, twin_of
 from anima.text.toml import edited
 
+_FORGOTTEN = "the owner had this forgotten"
 _LONG, _SAID = 100_000, 80  # characters of a text that words are looked for in, and of the words
 
 OWNER_AT_HAND = Situation()
@@ -85,9 +86,8 @@ class Writer:
         if twice := next((key for key, times in named.items() if times > 1), None):
             raise BadArguments(f"{twice}: a batch says of each document once what becomes of it")
         bases = tuple(None if change.is_free else self._standing(change, situation) for change in changes)
-        for change, base in zip(changes, bases, strict=True):
-            if situation.submitted is None:
-                change.check_base(base)
+        for change, base in zip(changes, bases, strict=True) if situation.submitted is None else ():
+            change.check_base(base)
         judged = self.judge(changes, bases, situation)
         if judged.verdict.answer is Answer.DENY:
             return self._refused(changes, judged)
@@ -247,10 +247,12 @@ class Writer:
         if path is None or change.kind is Kind.DELETE or is_known:
             return ()
         # A name that gives an order has no other use, so that is a danger.
-        severity = {"instruction": Severity.DANGER}
+        severity, found = {"instruction": Severity.DANGER}, scan_text(path.text.rpartition(".")[0])
+        if self._is_told(change, situation) and self.forgotten.holds(path.text):
+            found = (*found, seen_at("forgotten", Severity.DANGER, 1, _FORGOTTEN))
         return tuple(
             replace(f, severity=severity.get(f.kind, f.severity), line=1, last=1, message=f"{f.message} (in the name)")
-            for f in scan_text(path.text.rpartition(".")[0])
+            for f in found
         )
 
     def _carried(self, base: str | None, change: Change) -> tuple[Finding, ...]:
@@ -261,21 +263,25 @@ class Writer:
     def _known(self, base: str | None, change: Change, situation: Situation) -> Iterator[Finding]:
         """What of a change was forgotten before, which the owner's own hand is not asked; and what of a clean session's is a
         copy of something in its own layer that nobody reviewed yet."""
-        holds_any = bool(self.forgotten)  # a list that cannot be read stops whoever writes, before anything is written
+        is_told = self._is_told(change, situation)
         if change.kind in (Kind.DELETE, Kind.MOVE):
             return
-        is_agents, is_main = change.actor is Actor.AGENT, change.scope is Scope.MAIN
-        is_owners = change.actor in (Actor.OWNER, Actor.IMPORTER) and change.session is None
-        is_clean = is_agents and is_main and not untrusted(change) and change.origin is not Origin.OWNER
-        # Whoever does not see all learns nothing of what was forgotten; `_noted` leaves it out.
-        is_told = holds_any and not is_owners and not (is_agents and (not is_main or situation.layer))
+        is_agents = change.actor is Actor.AGENT and change.scope is Scope.MAIN
+        is_clean = is_agents and not untrusted(change) and change.origin is not Origin.OWNER
         added = _added(base, change) if is_told or is_clean else []
         text = "".join(line for _, line in added)
         for n in sorted(self.forgotten.hits(text)) if is_told else ():
-            yield _at("forgotten", Severity.DANGER, added[n][0], "the owner had this forgotten")
+            yield seen_at("forgotten", Severity.DANGER, added[n][0], _FORGOTTEN)
         if is_clean and not situation.approver:
             for n in sorted(self.unreviewed.recognised(text, layer_folder(situation.layer))):
-                yield _at("unreviewed", Severity.NOTE, added[n][0], "nobody reviewed this yet")
+                yield seen_at("unreviewed", Severity.NOTE, added[n][0], "nobody reviewed this yet")
+
+    def _is_told(self, change: Change, situation: Situation) -> bool:
+        """Whether who writes is told of what was forgotten: not the owner's own hand, nor whoever does not see all, for whom
+        `_noted` leaves it out. A list that cannot be read stops them all, before anything is written."""
+        is_owners = change.actor in (Actor.OWNER, Actor.IMPORTER) and change.session is None
+        sees_all = change.actor is not Actor.AGENT or (change.scope is Scope.MAIN and not situation.layer)
+        return bool(self.forgotten) and sees_all and not is_owners
 
     def _noted(self, changes: Sequence[Change], judged: Judged, layer: str) -> tuple[Receipt, ...]:
         """Writes additions down where the owner reviews them; what waits there already is noted once."""
@@ -287,7 +293,8 @@ class Writer:
         found = {e.id: (e, change) for change, each in zip(changes, entries, strict=True) for e in each}
         new = {id: entry for id, entry in found.items() if id not in known}
         if changes[0].scope is not Scope.MAIN and not layer:  # what the owner had forgotten comes back by nobody else
-            new = {id: entry for id, entry in new.items() if not self.forgotten.holds(entry[0].text)}
+            words = {id: "\n".join((entry.to.text, entry.section or "", entry.text)) for id, (entry, _) in new.items()}
+            new = {id: each for id, each in new.items() if not self.forgotten.holds(words[id])}
         if self.unreviewed.is_full(waiting, found.keys(), changes[0]):
             return self._refused(changes, judged, full="too much waits for the owner already")
         if new:
@@ -486,7 +493,7 @@ def _added(base: str | None, change: Change) -> list[tuple[int, str]]:
     return added
 
 
-def _at(kind: str, severity: Severity, line: int, message: str) -> Finding:
+def seen_at(kind: str, severity: Severity, line: int, message: str) -> Finding:
     return Finding(kind=kind, severity=severity, start=0, end=0, line=line, shown="", message=message)
 
 

@@ -417,15 +417,16 @@ def apart(text: str, added: str) -> str:
 
 def as_bullet(fact: str) -> str:
     """A fact as one bullet; more lines hang below it, indented."""
-    lines = [line.rstrip() for line in fact.strip().splitlines() if line.strip()]
+    lines = [line.strip() for line in fact.splitlines() if line.strip()]
     if not lines:
         raise BadArguments("there is nothing to remember")
-    if len(fact) > MOST_FACT:
+    said = "\n  ".join([_without_point(lines[0]), *lines[1:]])  # the same of a bullet as of its words, when it is kept
+    if len(said) > MOST_FACT:
         raise BadArguments(
-            f"a fact has at most {MOST_FACT:,} characters, and this has {len(fact):,}; nothing was written",
+            f"a fact has at most {MOST_FACT:,} characters, and this has {len(said):,}; nothing was written",
             hint="write a long text as a document of its own, such as notes/gauge.md, and remember where it is",
         )
-    return "\n".join([f"- {_without_point(lines[0])}", *(f"  {line.strip()}" for line in lines[1:])])
+    return f"- {said}"
 
 
 def _without_point(line: str) -> str:

@@ -345,7 +345,7 @@
     const one = from.closest("[data-noted]"), rows = items();
     if (verb === "keep" && one && !typed($("[name=typed]", one))) return;
     const names = one ? [one.dataset.noted] : rowsOf("noted").filter((each) => each.hasAttribute("data-plain") && looked.has(face(each))).map((each) => each.dataset.id);
-    const heading = verb === "keep" && one && $("[name=section]", one), section = (heading && heading.value.trim()) || null;
+    const heading = verb === "keep" && one && $("[name=section]", one), section = heading ? heading.value.trim() : null;
     const { value } = await send("POST", `/noted/${verb}`, { names, section });
     const first = (value && value[0]) || {}, kept = names.length > 1 ? ` ${names.length}` : first.section ? ` under ${first.section}` : "";
     say(verb === "keep" ? `Kept${kept}. Prompts hold it from now on.` : "Dropped.", { undo: first.change || "" });
