@@ -522,7 +522,7 @@ _KEYS: dict[str, _Key] = {
     "prompt.order": _Key(_one_of("stable", "seed")),
     "prompt.freeze": _Key(_one_of("session", "turn")),
     "prompt.style": _Key(_one_of("markdown", "xml")),
-    "persona.file": _Key(told),
+    "persona.file": _Key(told, lambda value: value == PersonaConfig().file),  # groups are shown what is worn
     "persona.chance": _Key(_share),
     "persona.at": _Key(_text),
     "persona.duration": _Key(_text),

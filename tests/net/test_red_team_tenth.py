@@ -205,3 +205,16 @@ def test_a_folder_of_which_nothing_is_shown_is_not_told_from_none(tmp_path: Path
                 ]
             answers.add(plain("\n".join(asked)))
     assert len(answers) == 1
+
+
+def test_a_folder_from_somebody_else_says_of_no_document_that_groups_are_shown_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Home.create(tmp_path / "aria", name="Aria", clock=Clock()) as home:
+        home.write("notes/diary.md", "# Diary\n\n- Ana owes ten\n")
+    file = tmp_path / "aria/anima.toml"
+    file.write_text(f'{file.read_text()}\n[persona]\nfile = "notes/diary.md"\nchance = 1.0\n')
+    monkeypatch.setenv("ANIMA_CONFIG", str(tmp_path / "of another"))
+    with Home.open(tmp_path / "aria", clock=Clock()) as home:
+        need(not home.config.trusted, "nobody trusts it")
+        assert "Ana owes ten" not in "".join(home.prompt(scope=scope).text for scope in Scope)
