@@ -10,6 +10,7 @@ import pytest
 
 from anima import Home, Scope, Session
 from anima.sessions.hand import found_in, told
+from anima.testing import Clock
 
 SAID = "I moved to Cali.  My flat is on Calle 5. Is it far?"
 
@@ -91,3 +92,35 @@ def test_a_flush_takes_the_owners_sentences_and_notes_the_rest(home: Home) -> No
     log = home.read(home.list("memory")[-1].path).text
     assert "I moved to Cali in May." in log and "Mallory" not in log and "forms on Friday" not in log
     assert ["forms on Friday" in found.entry.text for found in home.inbox.noted()] == [True]
+
+
+@pytest.mark.parametrize(("target", "left"), [("memory", "noted"), ("user", "pending")])
+def test_what_the_agent_left_for_review_in_the_owners_words_keeps_them_out_of_no_log(
+    home: Home, target: str, left: str
+) -> None:
+    with home.session(scope=Scope.MAIN) as session:
+        session.log("user", "Remember that the spare key is with Bo.")
+        session.log("tool", "a page")
+        wish = session.call("memory_write", {"target": target, "content": "The spare key is with Bo."})
+        assert wish["status"] == left
+    for entry in home.inbox.all():
+        home.inbox.deny(entry.id)
+    log = home.read(home.list("memory")[-1].path).text
+    assert log.count("The spare key is with Bo.") == 1
+
+    with home.resume(session.id) as again:
+        again.log("user", "Remember that the spare key is with Bo.")
+    assert home.read(home.list("memory")[-1].path).text == log
+
+
+def test_what_waits_of_the_owners_own_words_is_not_asked_twice(tmp_path: Path) -> None:
+    clock = Clock()
+    rule = {"id": "logs", "when": {"path": "memory/*.md"}, "then": "ask"}
+    with Home.create(tmp_path / "asked", clock=clock, settings={"gate.rule": [rule]}) as home:
+        with home.session(scope=Scope.MAIN) as session:
+            session.log("user", "Remember that the spare key is with Bo.")
+            session.log("tool", "a page")
+            session.flush("reset")
+            clock.forward(minutes=5)
+            session.log("user", "Remember that the spare key is with Bo.")
+        assert len(home.inbox.all()) == 1

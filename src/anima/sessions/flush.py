@@ -16,7 +16,7 @@ from itertools import islice
 from typing import Literal
 
 from anima.gate.scan import PLACEHOLDER, scan_text
-from anima.model import Complete, DocPath, Kind, Receipt, Scope
+from anima.model import Complete, DocPath, Kind, Origin, Receipt, Scope
 from anima.sessions.hand import PATTERNS, WORTH, Hand, quotable, quoted, told, without_blocks
 from anima.sessions.record import Transcript
 from anima.sessions.replay import Resumed, Turn, time_of
@@ -170,7 +170,7 @@ class Flushing:
             return [], []
         suspicious = {line for line in wanted if scan_text(line)}  # one such line must not take the others with it
         with self._hand.at_work(), self._site.store.lock():  # in the order of a call
-            held = self._held(now, turns)
+            held = self._held(now, turns, owned)
             fresh = [line for line in wanted if _bare(line) not in held]
             plain = [line for line in fresh if line not in suspicious]
             groups = ([plain] if plain else []) + [[line] for line in fresh if line in suspicious]
@@ -182,8 +182,9 @@ class Flushing:
                 receipts.append(self._hand.submit(quoted(change) if owned else change, what=what))
         return receipts, fresh
 
-    def _held(self, now: datetime, turns: Sequence[Turn]) -> set[str]:
-        """The lines of memory and of today's log, after a crash of every log since the first of these turns, and of what waits."""
+    def _held(self, now: datetime, turns: Sequence[Turn], owned: bool) -> set[str]:
+        """The lines of memory and of today's log, after a crash of every log since the first of these turns, and of what waits;
+        for `owned` lines only what waits as the owner's own: what the agent left for review may be dropped."""
         listener, layout, days = self._hand.listener, self._site.layout, {now.date()}
         if self._doubtful:
             first = next((turn.time for turn in turns if turn.time), None)
@@ -195,10 +196,10 @@ class Flushing:
         if listener.scope is Scope.MAIN and layout.has("memory"):
             paths.append(DocPath.parse(listener.path_of(layout.row("memory"))))
         texts = [self._site.text_of(path) or "" for path in paths]
-        proposals = self._hand.rooms.writer().proposals
-        waiting = [p for p in proposals.all() if p.session == self._hand.id]
-        texts += [change.text for proposal in waiting for change in proposal.changes]
-        texts += [e.text for e in self._hand.rooms.writer().unreviewed.all() if e.session == self._hand.id]
+        writer = self._hand.rooms.writer()
+        waiting = [change for p in writer.proposals.all() if p.session == self._hand.id for change in p.changes]
+        texts += [change.text for change in waiting if not owned or change.origin is Origin.OWNER]
+        texts += [e.text for e in writer.unreviewed.all() if not owned and e.session == self._hand.id]
         return {_bare(line) for text in texts for line in lines_of(text) if line.strip()}
 
     def _silent(
