@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
-import pytest
+from random import Random
 
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from anima.text.notes import same_course, same_words, sentence
 from anima.text.pages import twin_of
 
 
@@ -51,3 +56,31 @@ def test_a_fact_that_memory_says_already_is_found_with_its_line(line: str, fact:
 )
 def test_another_fact_is_not_taken_for_a_known_one(line: str, fact: str) -> None:
     assert twin_of(f"# Memory\n\n{line}\n", fact) is None
+
+
+def test_a_long_memory_is_not_read_line_by_line() -> None:
+    sentence.cache_clear()
+    page = "".join(f"- Guest {n} of the hotel pays {n} euros for room {n}\n" for n in range(20_000))
+
+    assert twin_of(f"{page}- Ana likes green tea\n", "Ana likes green tea.") == (20_001, "Ana likes green tea")
+    assert sentence.cache_info().misses < 20
+
+
+WORDS = st.sampled_from(
+    "Ana ana's Ana’s tea teas Tea:green likes liked liking parties party organise organised told me she his that FYI: Note: not "
+    "café CAFÉ cafe\u0301 Straße strasse آنا تُحِبُّ الشَّايَ 안나는 차 ガ カ\u3099 か\u0301\u3099 क\u093cलम 安娜喜欢喝绿茶 ﬁle ½ ﷺ İ ᾳ "
+    "α\u0345 \u0301 10:30 3rd [x] (y) … - ,".split()
+)
+
+
+@given(st.lists(WORDS | st.text(max_size=6), min_size=1, max_size=9), st.lists(WORDS, max_size=1), st.randoms())
+def test_the_quick_look_at_a_line_says_no_only_where_its_words_would(
+    words: list[str], more: list[str], dice: Random
+) -> None:
+    line = " ".join(["|", *words]).replace("\n", " ")  # a sign before it, so that it is no bullet and no comment
+    if more:
+        dice.shuffle(words)
+    fact = " ".join([*words, *more])
+    there, here = (sentence(each.translate(dict.fromkeys(map(ord, "()[]"), " "))) for each in (line, fact))
+
+    assert bool(twin_of(line, fact)) == (same_words(there, here) and same_course(there, here))

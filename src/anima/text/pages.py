@@ -438,13 +438,19 @@ def _without_point(line: str) -> str:
 def twin_of(text: str, fact: str) -> SaidAlready | None:
     """The first line of a text that says this fact in the same, or nearly the same, words."""
     # With its tables, which a prompt need not wait for.
-    from anima.text.notes import LONGEST, same_course, same_words, sentence
+    from anima.text.notes import ALIKE, LONGEST, same_course, same_words, sentence
+
+    here = sentence(fact.translate(_BRACKETS))
+    # What each word leaves in any line that has it: a form has all but its last letter, and "'s" may be read into a line.
+    traces = [plain((word[:-1] or word).strip("'")) for word in here.words]
 
     def said(line: str) -> bool:
         if max(len(line), len(fact)) > LONGEST:  # more than is read of a note
             return line.split() == fact.split()
-        there, here = sentence(line.translate(_BRACKETS)), sentence(fact.translate(_BRACKETS))
-        return same_words(there, here) and same_course(there, here)
+        line = line.translate(_BRACKETS)
+        seen = plain(line.replace("’", "'"))
+        may_be = 0 < ALIKE * len(traces) <= sum(trace in seen for trace in traces)  # else `same_words` says no, too
+        return may_be and same_words(there := sentence(line), here) and same_course(there, here)
 
     for number, line in enumerate(lines_of(text), start=1):
         shown = without_tail(bullet_text(line))
