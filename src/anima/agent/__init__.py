@@ -12,7 +12,7 @@ import asyncio
 import json
 import threading
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -25,6 +25,7 @@ STOPPED = " […]"  # behind what an agent had said when it was stopped, or when
 HEARTBEAT = 15.0
 MOST_KEPT = 4_000  # events of one conversation
 WORDS = read_table("agent", "words")
+Brought = Sequence[tuple[str, str]]  # what a program sent along, as (role, text)
 
 
 def framed(kind: str, text: str, **more: str) -> str:

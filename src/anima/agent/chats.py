@@ -13,7 +13,7 @@ import json
 import logging
 import threading
 from collections import OrderedDict, deque
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping
 from contextlib import nullcontext, suppress
 from dataclasses import replace
 from datetime import timedelta
@@ -21,7 +21,7 @@ from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
-from anima.agent import STOPPED, Feed, framed, need_chat
+from anima.agent import STOPPED, Brought, Feed, framed, need_chat
 from anima.agent.models import ModelChoice, Models
 from anima.errors import HomeError, NoSuchSession, TooMany
 from anima.model import Scope
@@ -44,9 +44,6 @@ MOST_WAITING = 16  # turns of one chat
 GUEST_TURNS, GUESTS = 8, 64  # turns of agents at once, and how many chats of theirs may wait for one
 MOST_SHOWN = 20_000  # characters of a tool's answer
 WAITS = "(It waits for a yes of the owner's.)"  # where a turn ends with a call of a tool from outside
-
-
-Brought = Sequence[tuple[str, str]]  # what a program sent along, as (role, text)
 
 
 class Queued(NamedTuple):

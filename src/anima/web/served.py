@@ -26,14 +26,13 @@ from fastapi import Depends, Header, Request
 from starlette.responses import StreamingResponse
 
 from anima import Done, ForReview, Home, Proposal, Receipt, Remark, Scope, Session, Suggestion, lines_of, sections
-from anima.agent import Event, Feed
+from anima.agent import Brought, Event, Feed
 from anima.errors import BadArguments, HomeError, Refused, StaleWrite
 from anima.web.guard import RateLimits, who_of
 from anima.web.tokens import Keyring, Pass
 
 log = logging.getLogger("anima.web")
 T = TypeVar("T")
-Brought = Sequence[tuple[str, str]]  # what a program sent along, as (role, text)
 MOST_SESSIONS = 256
 AGENT_THREADS = 2  # what they compute would only be shared out among more
 EVERY = 0.5  # seconds between two looks at a home
