@@ -101,6 +101,15 @@ def test_a_key_does_not_travel_in_the_clear(tmp_path: Path) -> None:
     assert models(tmp_path).use("openai-chat:m", url="http://127.0.0.1:8080/v1", key="sk-x").used
 
 
+def test_a_name_of_a_model_is_one_word_of_the_command_that_is_suggested(tmp_path: Path) -> None:
+    own = models(tmp_path)
+    choice = own.use("openai-chat:mine; rm -r x", url="https://models.example/v1")
+
+    with pytest.raises(BadArguments) as found:
+        own.made(choice)
+    assert found.value.hint == "anima model 'openai-chat:mine; rm -r x'"
+
+
 def test_a_server_on_this_machine_needs_no_key(tmp_path: Path) -> None:
     own = models(tmp_path, OPENAI_API_KEY="sk-found")
     choice = own.use("ollama:llama3")

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from anima import Home, Scope
-from anima.cli import run
+from anima.cli import run, show
+from anima.cli.show import table_of
 from owning import as_owner
 
 Cli = Callable[..., tuple[int, str, str]]
@@ -104,3 +105,26 @@ def test_a_command_that_names_a_home_by_its_path_is_followed_there(cli: Cli, exa
     folder = example("anima")
 
     assert f"trust-home --home {shlex.quote(str(folder))}" in "".join(map(str, cli("open", str(folder))))
+
+
+def test_what_an_error_advises_reaches_the_agent_that_was_named_where_a_command_knows_agents(
+    cli: Cli, tmp_path: Path
+) -> None:
+    home = tmp_path / "two"
+    Home.create(home, name="Aria").close()
+    with (home / "anima.toml").open("a", encoding="utf-8") as settings:
+        settings.write('[[agent]]\nid = "main"\n[[agent]]\nid = "the scout"\n')
+    err = cli("sessions", "0123", "--home", home, "--agent", "the scout")[2]
+
+    assert err.endswith(f"anima sessions --home {home} --agent 'the scout' lists them\n")
+    assert f"anima review --home {home} " in cli("review", "--drop", "u123", "--home", home)[2]
+
+
+def test_the_commands_that_are_told_an_agent_are_those_that_take_one() -> None:
+    takes = {
+        name
+        for module in {module for group in table_of("shared")["groups"].values() for module in group}
+        for name, row in table_of(module).items()
+        if isinstance(row, dict) and row.get("takes", {}).get("agent")
+    }
+    assert takes == set(show._OF_AN_AGENT)

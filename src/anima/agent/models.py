@@ -14,6 +14,7 @@ import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -163,7 +164,7 @@ class Models:
             return key or NO_KEY
         name, (_, variable) = choice.name, _service(choice.name)
         found = f" {variable} is set, and it is used once you say so." if self._env.get(variable) else ""
-        raise BadArguments(f"there is no key for {name} at {choice.url}.{found}", hint=f"anima model {name}")
+        raise BadArguments(f"there is no key for {name} at {choice.url}.{found}", hint=f"anima model {quote(name)}")
 
     def _kept(self) -> _Kept:
         try:

@@ -1,7 +1,7 @@
 """Saying things on a terminal or as JSON: inert text, tables, diffs, progress, questions.
 
 Promise: text from a home is printed inert; colour only on a terminal; `rich` is imported only to draw; a command that is
-suggested reaches the home that was named (`called`). Not here: which command says what.
+suggested reaches the home and the agent that were named (`called`). Not here: which command says what.
 """
 
 from __future__ import annotations
@@ -104,19 +104,19 @@ def program_name() -> str:
 
 
 def called(line: str, home: str | None = None) -> str:
-    """A command as somebody types it who means this home, or else the one that this command line itself names. An address is
-    not repeated: it may hold a password."""
-    context = click.get_current_context(silent=True)
-    if home is None and context:
-        home = context.params.get("home") or context.params.get("path" if context.info_name in _BY_PATH else "")
-    where = quote(home) if home and not is_address(home) else "ADDRESS"
-    return flat(
-        f"{quote(program_name())} {line}" + (f" --home {where}" if home and line.split()[0] not in _ITS_OWN else "")
-    )
+    """A command as somebody types it who means this home, or else the one, and the agent, that this command line itself
+    names. An address is not repeated: it may hold a password."""
+    context, verb = click.get_current_context(silent=True), line.split()[0]
+    given = context.params if context and home is None else {}
+    home = home or given.get("home") or given.get("path" if context and context.info_name in _BY_PATH else "")
+    more = f" --home {'ADDRESS' if is_address(home) else quote(home)}" if home and verb not in _ITS_OWN else ""
+    more += f" --agent {quote(given['agent'])}" if given.get("agent") and verb in _OF_AN_AGENT else ""
+    return flat(f"{quote(program_name())} {line}{more}")
 
 
 _BY_PATH = ("open", "up", "use", "init")  # commands whose PATH is a home
 _ITS_OWN = ("init", "use", "serve", "tenant", "migrate", "tour", "help", "completion")  # no home, or one they name
+_OF_AN_AGENT = "chat say schedule prompt identity sessions stats call mcp".split()  # commands that take --agent
 _VERBS = " ".join(" ".join(group.values()) for group in table_of("shared")["groups"].values()).replace(" ", "|")
 _COMMAND = re.compile(rf'(?<![\w/])anima ((?:{_VERBS})\b(?! --home)(?: "…"| [A-Z]{{2,}}\b)*)')
 

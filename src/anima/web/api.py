@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from datetime import date, datetime
 from operator import attrgetter
+from shlex import quote
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query, Response
@@ -489,7 +490,7 @@ def use_model(here: Here, me: Me, name: str) -> None:
     here.need_machine()
     models = Models.of(here.home)
     if name not in {each.name for each in models.all()}:
-        raise BadArguments(f"{name} was never set", hint=f"anima model {name}")
+        raise BadArguments(f"{name} was never set", hint=f"anima model {quote(name)}")
     models.use(name)
 
 

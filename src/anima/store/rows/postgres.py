@@ -94,7 +94,7 @@ class PostgresDatabase(Engine):
         with self.connection() as db, self.translated(Transaction(db)):
             found = db.execute("select tenant, is_suspended from anima.tenant_called(%s)", (name,)).fetchone()
         if found is None:
-            raise NoSuchHome(f"{self.name}: there is no tenant {name!r}", hint=f"anima tenant create {name}")
+            raise NoSuchHome(f"{self.name}: there is no tenant {name!r}", hint="anima tenant create makes one")
         if found[1]:
             raise Refused(f"{self.name}: the tenant {name!r} is suspended", rule="suspended")
         return int(found[0])

@@ -145,7 +145,7 @@ class Tenants:
     def _number(self, db: Connection[Any], name: str) -> int:
         found = db.execute("select tenant from anima.tenant where name = %s", (name,)).fetchone()
         if found is None:
-            raise NoSuchHome(f"{self.name}: there is no tenant {name!r}", hint=f"anima tenant create {name}")
+            raise NoSuchHome(f"{self.name}: there is no tenant {name!r}", hint="anima tenant create makes one")
         return int(found[0])
 
     @contextmanager
