@@ -84,7 +84,10 @@ def test_making_a_home_twice_changes_nothing(tmp_path: Path) -> None:
     (tmp_path / "aria" / "BOOTSTRAP.md").unlink()
     documents = {name: raw for name, raw in bytes_of(tmp_path / "aria").items() if not name.startswith(".")}
 
-    Home.create(tmp_path / "aria", name="Somebody else").close()
+    with pytest.warns(UserWarning, match="left as it is: its name is Aria, not Somebody else") as told:
+        Home.create(tmp_path / "aria", name="Somebody else").close()
+    assert told[0].filename == __file__
+    Home.create(tmp_path / "aria", name="Aria").close()  # no word where nothing is left out
 
     after = bytes_of(tmp_path / "aria")
     assert {name: raw for name, raw in after.items() if not name.startswith(".")} == documents

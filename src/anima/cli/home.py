@@ -13,9 +13,10 @@ import shlex
 import sys
 import tempfile
 from collections.abc import Iterator, Sequence
-from contextlib import chdir, redirect_stderr, redirect_stdout
+from contextlib import chdir, redirect_stderr, redirect_stdout, suppress
 from io import StringIO
 from typing import TYPE_CHECKING, Any
+from warnings import catch_warnings
 
 import click
 
@@ -63,18 +64,17 @@ def init(path: str | None, dialect: str | None, yes: bool, home: str | None, as_
     place = path or home or os.environ.get("DATABASE_URL")
     if not place:
         raise BadArguments("where shall the home be?", hint="anima init ~/aria --name Aria")
-    try:
-        with Home.open(place) as there:
-            before = {entry.path for entry in there.list_all()}
-            # a person says so, before a home is made among the files of something else
-            if not (yes or there.site.store.begun) and os.path.exists(os.path.join(os.path.expanduser(place), ".git")):
-                told = f"{flat(place)} is a git repository, and no home yet; its files would stand among what git keeps"
-                if not (sys.stdin.isatty() and sys.stdout.isatty() and click.confirm(f"{told}. Make a home there?")):
-                    hint = f"take its own folder: anima init {shlex.quote(os.path.join(place, 'home'))}; or say --yes"
-                    raise Refused(f"{told}; nothing was made", rule="needs-a-yes", hint=hint)
-    except NoSuchHome:
-        before = set()
-    with Home.create(place, settings={"dialect": dialect} if dialect else None, **asked) as made:
+    before = set[str]()
+    with suppress(NoSuchHome), Home.open(place) as there:
+        before |= {entry.path for entry in there.list_all()}
+        # a person says so, before a home is made among the files of something else
+        if not (yes or there.site.store.begun) and os.path.exists(os.path.join(os.path.expanduser(place), ".git")):
+            told = f"{flat(place)} is a git repository, and no home yet; its files would stand among what git keeps"
+            if not (sys.stdin.isatty() and sys.stdout.isatty() and click.confirm(f"{told}. Make a home there?")):
+                hint = f"take its own folder: anima init {shlex.quote(os.path.join(place, 'home'))}; or say --yes"
+                raise Refused(f"{told}; nothing was made", rule="needs-a-yes", hint=hint)
+    settings = {"dialect": dialect} if dialect else None
+    with catch_warnings(action="ignore"), Home.create(place, settings=settings, **asked) as made:  # it says so itself
         root, spoken, who, files = made.name, made.dialect, made.identity.resolved(), [e.path for e in made.list_all()]
     new = [file for file in files if file not in before]
     sign = f" {flat(who.emoji.value)}" if who.emoji else ""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import random
 import threading
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, date, datetime
@@ -133,7 +134,7 @@ class Home:
         hook: Hook | None = None,
         embedder: Embedder | None = None,
     ) -> Home:
-        """A new home with its core files. Whatever stands in the folder already is left as it is.
+        """A new home with its core files. What stands in the folder already is left as it is, and another name is told.
 
         A folder where one of this user's stood and vanished is refused, as it may only be unmounted, unless `again`."""
         from anima.prompt.identity import check
@@ -146,6 +147,8 @@ class Home:
         brand_new = make_home(path, world, again=again, **same)
         home = cls.open(path, clock=clock, dice=dice, env=env, hook=hook, embedder=embedder, **same)
         home.seed(name=name, emoji=emoji, bootstrap=brand_new)
+        if name and (has := home.identity.name) != name:
+            warnings.warn(f"what stands here is left as it is: its name is {has}, not {name}", stacklevel=3)
         return home
 
     def close(self) -> None:
