@@ -204,7 +204,9 @@ def move_in(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(restore, "restore", restores)
     told = Doctor.__init__
     monkeypatch.setattr(
-        Doctor, "__init__", lambda own, path, rooms, **more: told(own, placed(path, more["env"]), rooms, **more)
+        Doctor,
+        "__init__",
+        lambda own, path, rooms, world, **more: told(own, placed(path, world.env), rooms, world, **more),
     )
     _look_through(placed, monkeypatch)
 
