@@ -145,6 +145,13 @@ def test_a_folder_of_another_users_is_refused_and_nothing_is_written(tmp_path: P
     assert list((tmp_path / "theirs").iterdir()) == []
 
 
+def test_a_home_and_a_session_print_as_what_they_are(tmp_path: Path) -> None:
+    with Home.create(tmp_path / "aria") as home, home.session(scope="group", channel="telegram") as session:
+        assert repr(home) == f"<Home {tmp_path / 'aria'}, anima>"
+        assert session.id in repr(session) and "group" in repr(session) and "channel='telegram'" in repr(session)
+    assert repr(home).endswith(", closed>")
+
+
 # -- a home that vanished ------------------------------------------------------------------------------------------------
 
 

@@ -170,6 +170,9 @@ class Home:
     def __exit__(self, *error: object) -> None:
         self.close()
 
+    def __repr__(self) -> str:
+        return f"<Home {self.name}, {self.dialect}{'' if self._is_open else ', closed'}>"
+
     @property
     def config(self) -> Config:
         """What holds here now."""
@@ -177,7 +180,7 @@ class Home:
 
     @property
     def name(self) -> str:
-        """What this home is called among people: its folder."""
+        """What this home is called among people: the whole path of its folder, or its address."""
         return self.site.store.name
 
     @property
@@ -351,8 +354,7 @@ class Home:
         """A conversation: the agent's hand in this home. Its prompt is frozen now.
 
         A group chat (`chat_type`) narrows the scope to GROUP; `group` gives it a layer. `complete` is the host's model.
-        Raises BadArguments when a binding gives this channel, account and chat to another agent.
-        """
+        Raises BadArguments when a binding gives this channel, account and chat to another agent."""
         return self.sessions.begin(
             scope=scope,
             channel=channel,
@@ -371,8 +373,7 @@ class Home:
     ) -> Session:
         """Takes a session up again: its listener, what it had read, and how far it was written down. The prompt is new.
 
-        Raises NoSuchSession, for another agent's too.
-        """
+        Raises NoSuchSession, for another agent's too."""
         return self.sessions.resume(id, model=model, access=access, complete=complete)
 
     # -- reading --------------------------------------------------------------------------------------------------------
@@ -496,8 +497,7 @@ class Home:
         """Takes in an export, or a folder of another dialect, with its transcripts and other files. Overwrites nothing.
 
         Documents wait in `unreviewed/` until the owner keeps them, unless the owner says that all of it is theirs: with
-        `mine` they go to their places, and with `replace` those that differ are written as changes that `undo` takes back.
-        """
+        `mine` they go to their places, and with `replace` those that differ are written as changes that `undo` takes back."""
         return self._import(source, format=format, dry_run=dry_run, replace=replace, mine=mine, progress=progress)
 
     def _import(self, source: str | Path, **asked: Any) -> Imported:

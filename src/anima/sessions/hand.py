@@ -16,7 +16,7 @@ import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import InitVar, dataclass, replace
+from dataclasses import InitVar, dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -106,22 +106,22 @@ class Guest(NamedTuple):
         return cls(hashlib.sha256(credential.encode("utf-8", "surrogateescape")).hexdigest()[:16], name)
 
 
-@dataclass(eq=False, repr=False, kw_only=True)
+@dataclass(eq=False, kw_only=True)
 class Hand:
     """Who listens, what was read, and the way to write. Safe to share by threads."""
 
-    rooms: Rooms
+    rooms: Rooms = field(repr=False)
     listener: Listener
     id: str
     channel: str | None = None
     sender: str | None = None
     access: Access = "rw"
     model: str | None = None
-    complete: Complete | None = None
-    parent: Hand | None = None
+    complete: Complete | None = field(default=None, repr=False)
+    parent: Hand | None = field(default=None, repr=False)
     agent: Subagent | None = None  # what this is a conversation of, where it is one of a declared sub-agent
     talk: InitVar[Transcript | None] = None
-    guest: Guest | None = None
+    guest: Guest | None = field(default=None, repr=False)
 
     def __post_init__(self, talk: Transcript | None) -> None:
         self.site, self._talk, parent = self.rooms.site, talk, self.parent
