@@ -66,7 +66,7 @@ docs: $(VENV)/.docs-installed  ## the documentation as a site that needs no netw
 	$(VENV)/bin/zensical build --strict
 	@echo "open build/site/index.html"
 
-reference: $(VENV)/.installed  ## the page of every public name, from docstrings
+reference: $(VENV)/.test-installed  ## the page of every public name, from docstrings
 	$(VENV)/bin/python docs/reference.py
 
 pictures: $(VENV)/.test-installed  ## the pictures of the pages, into docs/pictures
