@@ -208,9 +208,8 @@ def pages() -> Iterator[object]:
             yield pytest.param(page, id=page.stem, marks=[pytest.mark.long] if long else [])
 
 
-@pytest.mark.parametrize("page", list(pages()))
-def test_every_command_and_program_of_a_page_does_what_the_page_says(page: Path, tmp_path: Path) -> None:
-    place, text = tmp_path / "somebody", page.read_text(encoding="utf-8")
+def somebody_in(place: Path) -> Somebody:
+    """Somebody with an empty folder and a configuration of their own."""
     place.mkdir()
     kept = {name: os.environ[name] for name in ("LD_LIBRARY_PATH", "ANIMA_TEST") if name in os.environ}
     env = {
@@ -227,7 +226,14 @@ def test_every_command_and_program_of_a_page_does_what_the_page_says(page: Path,
         "EDITOR": "true",
         "PROMPT_TOOLKIT_NO_CPR": "1",
     }
-    shown = [(block, said.replace(str(place), "~")) for block, said in said_now(text, Somebody(place, env))]
+    return Somebody(place, env)
+
+
+@pytest.mark.parametrize("page", list(pages()))
+def test_every_command_and_program_of_a_page_does_what_the_page_says(page: Path, tmp_path: Path) -> None:
+    place, text = tmp_path / "somebody", page.read_text(encoding="utf-8")
+    somebody = somebody_in(place)
+    shown = [(block, said.replace(str(place), "~")) for block, said in said_now(text, somebody)]
     if os.environ.get("DOCS") == "write":
         for block, said in reversed(shown):
             if not is_shown(said, block.body):
@@ -235,6 +241,46 @@ def test_every_command_and_program_of_a_page_does_what_the_page_says(page: Path,
         page.write_text(text, encoding="utf-8")
     for block, said in shown:
         assert is_shown(said, block.body) or os.environ.get("DOCS") == "write", said
+
+
+def programs(page: Path) -> list[Block]:
+    return [each for each in blocks(page.read_text(encoding="utf-8")) if each.kind == "python" and not each.skipped]
+
+
+WITH_MORE = [page for page in REFERENCE if programs(page) and "<!-- setup:" in page.read_text(encoding="utf-8")]
+
+
+@pytest.mark.parametrize("page", WITH_MORE, ids=lambda page: page.stem)
+def test_a_program_of_a_page_needs_nothing_that_the_page_does_not_show(page: Path, tmp_path: Path) -> None:
+    somebody = somebody_in(tmp_path / "somebody")
+
+    for block in programs(page):
+        somebody.program(block)
+
+
+@pytest.mark.long
+def test_the_programs_for_a_python_developer_pass_a_strict_type_checker(tmp_path: Path) -> None:
+    found = programs(ROOT / "docs/start/python.md")
+    for number, block in enumerate(found):
+        (tmp_path / f"program{number}.py").write_text(block.body, encoding="utf-8")
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "mypy",
+            "--strict",
+            "--cache-dir",
+            str(tmp_path / "cache"),
+            *map(str, tmp_path.glob("*.py")),
+        ],
+        cwd=tmp_path,
+        env={**os.environ, "MYPYPATH": str(ROOT / "src")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert len(found) > 5 and done.returncode == 0, done.stdout
 
 
 def test_a_bar_of_progress_is_gone_from_the_screen() -> None:
