@@ -365,7 +365,7 @@ def test_a_line_of_which_no_heading_is_sure_is_put_elsewhere_with_one_tap(visit:
     page = visit.come_in(at="/memory")
     page.locator("#fact").fill("The wifi is called larch-5G")
     page.locator("[data-write=remember] button.main").click()
-    expect(page.locator("#said")).to_contain_text("Better under")
+    expect(page.locator("#said")).to_contain_text("Better under:")
     other = page.locator("#said button").first
     heading = str(other.text_content())
     other.click()

@@ -70,7 +70,7 @@
       return button;
     });
     const place = receipt.section ? `${receipt.path} under ${receipt.section}` : receipt.path;
-    say(`${done} in ${place}: ${line}`.slice(0, 160) + settled + (others.length ? " Better under" : ""), { undo: receipt.change || "", others });
+    say(`${done} in ${place}: ${line}`.slice(0, 160) + settled + (others.length ? " · Not sure. Better under:" : ""), { undo: receipt.change || "", others });
   }
 
   // -- lines -----------------------------------------------------------------------------------------------------------
