@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import fcntl
 import json
 import os
 import resource
@@ -23,6 +25,7 @@ from anima.store import logs as module
 from anima.store.folder import Folder
 from anima.store.logs import LineFolder
 from anima.store.private import Machine
+from anima.store.safe_open import Unconfirmed
 
 
 @pytest.fixture
@@ -321,6 +324,45 @@ def test_a_disk_that_takes_only_half_of_a_record_leaves_the_file_as_it_was(folde
     )
     assert "nothing was changed" in found.stdout
     assert (tmp_path / "sessions/one.jsonl").read_bytes() == b"first\nsecond\n"
+
+
+def fails(*_: object, **__: object) -> None:
+    raise OSError(errno.EIO, "the disk failed")
+
+
+def test_a_lock_that_the_disk_refuses_is_told_and_nothing_is_written(
+    folder: LineFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with folder.create("one") as file:
+        file.append(b"first\n", sync=True)
+        for work in (lambda: file.append(b"lost\n", sync=True), file.follow, lambda: file.rewrite(lambda: [b"lost\n"])):
+            with monkeypatch.context() as disk, pytest.raises(Damaged, match="session one cannot be locked"):
+                disk.setattr(fcntl, "flock", fails)
+                work()
+        file.append(b"second\n", sync=True)
+    assert (tmp_path / "sessions/one.jsonl").read_bytes() == b"first\nsecond\n"
+
+
+def test_a_lock_that_the_disk_does_not_take_back_is_let_go_all_the_same(
+    folder: LineFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with folder.create("one") as file, folder.append_to("one") as other:
+        with monkeypatch.context() as disk:
+            with file.alone():
+                disk.setattr(fcntl, "flock", fails)
+        other.append(b"of another\n", sync=True)
+        file.append(b"ours\n", sync=True)
+        assert file.read(0, file.size()) == b"of another\nours\n"
+
+
+def test_a_line_that_the_disk_does_not_confirm_is_not_said_to_be_missing(
+    folder: LineFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with folder.create("one") as file, monkeypatch.context() as disk:
+        disk.setattr(os, "fsync", fails)
+        with pytest.raises(Unconfirmed, match="it is written, but the disk did not confirm it"):
+            file.append(b"first\n", sync=True)
+    assert (tmp_path / "sessions/one.jsonl").read_bytes() == b"first\n"
 
 
 # -- reading ----------------------------------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ from anima.store import Batch, Rules
 from anima.store.edits import Present, edit_of, intent_of, must_allow, seen_record
 from anima.store.folder import Folder
 from anima.store.private import STAGE, Machine
-from anima.store.safe_open import Signature, Unconfirmed, as_damage, held, read_range, signature_of, why, write_all
+from anima.store.safe_open import Signature, Unconfirmed, as_damage, assured, held, read_range, signature_of, write_all
 
 # What a crash left of one edit: it stands; half is done, and can be finished; it was not begun, and can be; a piece of an
 # append is there; its text is gone, or somebody else wrote there since, and theirs stays.
@@ -142,13 +142,13 @@ class Steps:
                 write_all(fd, step.data)
                 os.fsync(fd)
             except OSError:
-                with _confirmed(step.path.text):  # half a line is worse than none; one that may not last is no better
+                with assured(step.path.text):  # half a line is worse than none; one that may not last is no better
                     os.ftruncate(fd, found.st_size)
                     os.fsync(fd)
                 raise
 
     def _confirm_folder(self, folder: str) -> None:
-        with _confirmed(folder or "the home"):
+        with assured(folder or "the home"):
             self._machine.sync_folder(folder)
 
     # -- after a crash --------------------------------------------------------------------------------------------------
@@ -166,7 +166,7 @@ class Steps:
         """Makes durable what stands, or no longer stands, at a path. Raises Unconfirmed."""
         actual = self._store.actual(path)
         if actual is not None:
-            with _confirmed(path.text), self._store.regular(actual) as (fd, _):
+            with assured(path.text), self._store.regular(actual) as (fd, _):
                 os.fsync(fd)
         folder = (actual or self._store.spelt(path)).rpartition("/")[0]
         if self._store.stat(folder or ".") is not None:
@@ -403,14 +403,6 @@ def _check_writable(path: DocPath, found: os.stat_result) -> None:
     if found.st_nlink > 1:
         said = f"{path}: the file has several names (hard links), so it is not written"
         raise Refused(said, rule="several-links", hint="copy it, and put the copy in its place")
-
-
-def _confirmed(what: str) -> AbstractContextManager[None]:
-    def unconfirmed(error: OSError) -> Unconfirmed:
-        said = f"{what}: it is written, but the disk did not confirm it ({why(error)})"
-        return Unconfirmed(said, hint="look at the disk; the next write or opening makes sure of it")
-
-    return as_damage(what, instead=unconfirmed)
 
 
 def _written(path: DocPath) -> AbstractContextManager[None]:

@@ -15,10 +15,10 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
-from anima.errors import Damaged, HomeBusy, Refused
+from anima.errors import Damaged, HomeBusy, HomeError, Refused
 
 PATIENCE = 30.0
 
@@ -32,8 +32,13 @@ def flock(fd: int, *, wait: bool = False) -> bool:
     return True
 
 
-def unlock(fd: int) -> None:
-    fcntl.flock(fd, fcntl.LOCK_UN)
+def unlock(fd: int, close: Callable[[], None]) -> None:
+    """Lets go of the lock; where the disk does not take it back, `close` closes the file, which lets go as well."""
+    try:
+        fcntl.flock(fd, fcntl.LOCK_UN)
+    except OSError:
+        with suppress(HomeError):
+            close()
 
 
 def patiently(take: Callable[[], bool], patience: float, holder: Callable[[], str]) -> None:
@@ -82,7 +87,7 @@ class HomeLock:
                 try:
                     self._entered()
                 except BaseException:
-                    self._let_go()
+                    unlock(self._fd, self.close)
                     raise
             self._depth += 1
             try:
@@ -90,7 +95,7 @@ class HomeLock:
             finally:
                 self._depth -= 1
                 if self._depth == 0:
-                    self._let_go()
+                    unlock(self._fd, self.close)
         finally:
             self._mutex.release()
 
@@ -110,12 +115,6 @@ class HomeLock:
             self.close()
             return False
         return True
-
-    def _let_go(self) -> None:
-        try:
-            unlock(self._fd)
-        except OSError:
-            self.close()  # which lets go as well
 
     def holder(self) -> str | None:
         """Who holds the lock just now; None when nobody does. For a lock file that is there; waits for nobody."""

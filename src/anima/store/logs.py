@@ -23,7 +23,7 @@ from anima.store import ID, Logs, LogState, Mend, OpenLog, never_whole
 from anima.store.folder import Folder
 from anima.store.lock import PATIENCE, flock, patiently, unlock
 from anima.store.private import Machine
-from anima.store.safe_open import append_all, as_damage, held, open_folder, open_regular, read_range
+from anima.store.safe_open import append_all, as_damage, assured, held, open_folder, open_regular, read_range
 
 _ABSENT = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EISDIR, errno.ENOTSUP, errno.EXDEV})
 
@@ -138,7 +138,7 @@ class LineFile(OpenLog):
             return read_range(self._open_fd(), start, end)
 
     def sync(self) -> None:
-        with self._mutex, _explained(self.id):
+        with self._mutex, assured(f"the transcript of session {self.id}"):
             os.fsync(self._open_fd())
 
     def follow(self) -> None:
@@ -171,17 +171,17 @@ class LineFile(OpenLog):
         """The file at our path is ours alone inside; it is opened anew when it is another one by now."""
         with self._mutex:
             while True:
-                fd = self._open_fd()
-                patiently(partial(flock, fd), PATIENCE, lambda: f"another writer of session {self.id}")
+                with as_damage(f"session {self.id} cannot be locked", "; nothing was changed in it"):
+                    patiently(partial(flock, self._open_fd()), PATIENCE, lambda: f"another writer of session {self.id}")
                 try:
                     found = self._store.stat(self.logs.path_of(self.id))
                     if found is None:
                         raise NoSuchSession(f"{self.id}: its transcript was removed")
-                    if found.st_ino == os.fstat(fd).st_ino:
+                    if found.st_ino == os.fstat(self._fd).st_ino:
                         yield self.size()
                         return
                 finally:
-                    unlock(fd)
+                    unlock(self._fd, self._reopen)
                 self._reopen()
 
     def _reopen(self) -> None:
@@ -210,4 +210,4 @@ def _explained(id: str) -> AbstractContextManager[None]:
     def absent(error: OSError) -> NoSuchSession | None:
         return NoSuchSession(f"{id}: there is no such session") if error.errno in _ABSENT else None
 
-    return as_damage(f"the transcript of session {id} cannot be used", "; nothing was changed", instead=absent)
+    return as_damage(f"the transcript of session {id} cannot be used", "; nothing was changed in it", instead=absent)

@@ -344,3 +344,10 @@ def as_damage(
     except OSError as error:
         hint = "free some space and try again" if error.errno in (errno.ENOSPC, errno.EDQUOT) else None
         raise instead(error) or Damaged(f"{what} ({why(error)}){end}", hint=hint) from None
+
+
+def assured(what: str) -> AbstractContextManager[None]:
+    """What the disk does not give its word for inside is Unconfirmed."""
+    said = f"{what}: it is written, but the disk did not confirm it"
+    hint = "look at the disk; the next write or opening makes sure of it"
+    return as_damage(what, instead=lambda error: Unconfirmed(f"{said} ({why(error)})", hint=hint))
