@@ -229,6 +229,20 @@ def test_a_journal_left_beside_the_file_is_not_played_back(opened: Open, tmp_pat
     assert len(found(index, "tea")) == 1
 
 
+def test_a_file_that_a_kill_left_half_written_is_no_damage_and_is_begun_again(opened: Open, tmp_path: Path) -> None:
+    index = opened()
+    index.put([document("a.md", "tea\n")])
+    index.close()
+    os.truncate(tmp_path / "index.sqlite", 5000)
+    assert tables(tmp_path).check() != ""
+    (tmp_path / "index.sqlite-journal").write_bytes(b"\0" * 512)
+
+    assert tables(tmp_path).check() == ""
+    index = opened()
+    assert index.known() == {} and any("a write was cut short" in note for note in index.notes())
+    assert not (tmp_path / "index.sqlite-journal").exists()
+
+
 def test_a_byte_that_changed_in_any_row_is_found_before_it_is_believed(opened: Open, tmp_path: Path) -> None:
     index = opened()
     index.put([document("a.md", "the walnut plank is dry\n")])

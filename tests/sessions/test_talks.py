@@ -8,6 +8,7 @@ import sqlite3
 import stat
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -464,6 +465,32 @@ def test_an_index_with_any_page_damaged_never_raises_and_never_lies(place: Place
         said.extend(found.notes)
         index.close()
     assert any("is made again" in note for note in said)
+
+
+def test_an_index_that_a_kill_left_half_written_is_no_damage_and_is_made_anew(place: Place) -> None:
+    place.say("a", *(f"boat number {n} of the fleet" for n in range(400)))
+    place.ask("boat")
+    place.index.close()
+    kept = Path(place.path)
+    with closing(sqlite3.connect(kept, isolation_level=None)) as db:
+        for step in (
+            "pragma journal_mode=truncate",
+            "pragma cache_size=1",
+            "begin",
+            "update spoken set text = 'x' || text",
+        ):
+            db.execute(step)
+        left = {end: Path(f"{kept}{end}").read_bytes() for end in ("", "-journal")}
+        db.execute("rollback")
+    for end, data in left.items():
+        Path(f"{kept}{end}").write_bytes(data)
+    with closing(sqlite3.connect(f"file:{kept}?immutable=1", uri=True)) as db:
+        assert db.execute("select text from spoken").fetchone() != ("boat number 0 of the fleet",)
+
+    assert place.open().check() == "" and Path(f"{kept}-journal").read_bytes() == left["-journal"]
+    found = place.open().find(place.folder, "boat 77", KATE)
+    assert previews(found) == ["boat number 77 of the fleet"]
+    assert any("a write was cut short" in note for note in found.notes)
 
 
 def test_without_a_place_for_the_index_it_is_made_in_memory_and_said(place: Place, tmp_path: Path) -> None:

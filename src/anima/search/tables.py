@@ -219,11 +219,11 @@ class SqliteFile:
                 self._shut()
 
     def check(self) -> str:
-        """What is wrong with the file, in a few words; "" when nothing is, when there is no file, and when somebody writes
-        just now. Changes nothing."""
+        """What is wrong with the file, in a few words; "" when nothing is, when there is no file, when somebody writes just
+        now, and when a write was cut short: whoever opens it next begins it again. Changes nothing."""
         with self._quiet() as is_quiet:
-            logged = bool(_identity(self._path + "-wal")[2])
-            if not is_quiet or os.path.islink(self._path) or not os.path.isfile(self._path):
+            logged, is_cut = (bool(_identity(self._path + ending)[2]) for ending in ("-wal", "-journal"))
+            if is_cut or not is_quiet or os.path.islink(self._path) or not os.path.isfile(self._path):
                 return ""
             if logged and not os.path.lexists(self._path + "-shm"):
                 return "its log is there without its shared memory"
