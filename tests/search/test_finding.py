@@ -44,6 +44,16 @@ def test_a_remembered_line_is_found_by_other_words_with_its_citation(home):
     assert home.read("MEMORY.md").text.split("\n")[hit.start_line - 1] == hit.text.rstrip("\n")
 
 
+def test_a_model_whose_file_is_gone_leaves_a_search_by_words_that_says_so(home, monkeypatch):
+    monkeypatch.setattr("anima.search.embed.WEIGHTS", "nowhere")
+    home.remember("Ana uses a Samsung", section="People")
+
+    found = home.search("Samsung", scope=Scope.MAIN)
+
+    assert "Samsung" in found[0].text
+    assert "searching by words only: the embedder static cannot be read (No such file or directory)" in found.notes
+
+
 def test_an_own_write_is_found_by_the_very_next_search(home):
     home.search("warm up", scope=Scope.MAIN)
     for number in range(5):

@@ -31,6 +31,7 @@ from anima.config import Config
 from anima.errors import BadConfig, MissingExtra, printable
 from anima.model import Embedder, Purpose
 from anima.search.embed.client import Client, ClientLimits, Clock, Endpoint, Failure, RemoteEmbedder, prefixes_for
+from anima.store.safe_open import as_damage
 from anima.text import read_table
 
 PACKAGE: Final = "wordllama"
@@ -133,11 +134,11 @@ class StaticEmbedder:
             raise MissingExtra("static", "the embedder static")
         folder = spec.submodule_search_locations[0]
         path = os.path.join(folder, WEIGHTS)
-        with open(path, "rb") as file:  # safetensors: eight bytes of length, a header in JSON, then the numbers, mapped
-            size = int.from_bytes(file.read(8), "little")
+        with as_damage("the embedder static cannot be read"), open(path, "rb") as file:
+            size = int.from_bytes(file.read(8), "little")  # safetensors: a length, a header in JSON, then the numbers
             tensor = json.loads(file.read(size))["embedding.weight"]
-        kind, start = {"F16": "<f2", "F32": "<f4"}[tensor["dtype"]], 8 + size + tensor["data_offsets"][0]
-        self._weights = np.memmap(path, dtype=kind, mode="r", offset=start, shape=tuple(tensor["shape"]))
+            kind, start = {"F16": "<f2", "F32": "<f4"}[tensor["dtype"]], 8 + size + tensor["data_offsets"][0]
+            self._weights = np.memmap(path, dtype=kind, mode="r", offset=start, shape=tuple(tensor["shape"]))
         self._vocabulary_path = os.path.join(folder, VOCABULARY)
         self._vector = lru_cache(WORDS_KEPT)(self._sum)
 
