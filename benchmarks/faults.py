@@ -33,6 +33,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 from anima import Home, Scope, restore
 from anima.errors import Damaged, HomeError
@@ -66,6 +67,7 @@ class Operation:
     undoable: bool = True  # `undo` afterwards brings the documents of before back
     cold: bool = False  # opening the home is a part of it
     selective: bool = False  # what the disk does not give is left out and named; each document by itself is old or new
+    wish: str = ""  # words that may wait in a card in place of standing in a document
 
 
 def opened(folder: Path) -> Home:
@@ -120,8 +122,36 @@ def _undo_session(home: Home) -> object:
 
 
 def _propose(home: Home) -> object:
-    with home.session(scope=Scope.GROUP) as session:
-        return session.call("memory_write", {"target": "notes/a.md", "content": "- a wish\n"})
+    """A wish of a group's: it is noted, or, where that cannot be, a card asks the owner, and the group is told the same."""
+    session = home.session(scope=Scope.GROUP)
+    answer = session.call("memory_write", {"target": "notes/a.md", "content": "- a wish\n"})
+    _afterwards(session.close)
+    return _answered(answer, "noted")
+
+
+def _say(home: Home) -> object:
+    """A line of the owner's, a call that writes, the agent's line, and the end."""
+    session = home.session(scope=Scope.MAIN)
+    session.log("user", "which list has room?")
+    answer = session.call("memory_write", {"target": "notes/a.md", "content": "- from the session\n"})
+    _afterwards(lambda: session.log("assistant", "the first"))
+    _afterwards(session.close)
+    return _answered(answer, "written")
+
+
+def _answered(answer: dict[str, Any], status: str) -> object:
+    if answer["status"] != status:
+        raise Damaged(f"it was not {status}: {answer}")
+    return answer
+
+
+def _afterwards(work: Callable[[], object]) -> None:
+    """What may go wrong once the answer was given; but it may not say that nothing was changed, for something was."""
+    try:
+        work()
+    except HomeError as error:
+        if str(error).endswith("nothing was changed"):
+            raise AssertionError(f"it changed something, and says: {error}") from error
 
 
 def _restore(home: Home) -> object:
@@ -197,7 +227,8 @@ OPERATIONS = (
     Operation(name="delete", prepare=_documents, act=lambda home: home.delete("notes/a.md")),
     Operation(name="batch", prepare=_documents, act=_batch),
     Operation(name="dream", prepare=_recalled, act=lambda home: home.dream()),
-    Operation(name="propose", prepare=_documents, act=_propose, undoable=False),
+    Operation(name="propose", prepare=_documents, act=_propose, undoable=False, wish="a wish"),
+    Operation(name="say", prepare=_documents, act=_say, undoable=False),
     Operation(name="approve", prepare=_proposal, act=lambda home: home.inbox.approve(home.inbox.all()[0].id)),
     Operation(name="deny", prepare=_proposal, act=lambda home: home.inbox.deny(home.inbox.all()[0].id), undoable=False),
     Operation(name="undo", prepare=_written, act=lambda home: home.undo(), undoable=False),
@@ -209,7 +240,7 @@ OPERATIONS = (
     Operation(name="swap", prepare=_kept, act=_swap, undoable=False),
 )
 THE_SEVEN = ("write", "append", "move", "delete", "batch", "approve", "undo")  # those the design names
-IN_SHORT = (*THE_SEVEN, "dream", "import", "snapshot", "swap")
+IN_SHORT = (*THE_SEVEN, "dream", "say", "import", "snapshot", "swap")
 
 
 # -- templates --------------------------------------------------------------------------------------------------------
@@ -403,11 +434,13 @@ def _after_recovery(case: Case, home: Home, outcome: Outcome, fault: Fault) -> I
     state = "old" if docs == case.before else "new" if docs == case.after else "mixed"
     if state == "mixed" and not (case.operation.selective and outcome.error and _each_is_whole(case, docs)):
         yield f"the documents are neither old nor new: {_differing(case, docs)}"
-    if outcome.acknowledged and docs != case.after:
+    wish = case.operation.wish
+    waits = bool(wish) and any(wish in card.diff for card in home.inbox.all())
+    if outcome.acknowledged and docs != case.after and not waits:
         yield f"it was acknowledged, and is {state}"
     told = outcome.error and "Unconfirmed" not in outcome.error and not fault.sticky
-    if told and docs != case.before and not case.operation.selective:
-        yield f"it was told to have failed ({outcome.error}), and is {state}"
+    if told and (docs != case.before or waits) and not case.operation.selective:
+        yield f"it was told to have failed ({outcome.error}), and is {state}{', and waits' if waits else ''}"
     if any(Path(home.name, ".anima/stage").iterdir()):
         yield "staged texts were left behind"
     if not (verified := home.past.audit()).ok:
