@@ -115,14 +115,12 @@ def test_a_skill_is_a_skill(name: str) -> None:
 
 
 def test_words_that_hosts_trust_by_their_hash_stay_as_they_are() -> None:
-    words = WIRING.hook_line("codex", "SessionStart")
+    hooks = WIRING.hooks("codex")
+    apart = Wiring(program=("/a b/anima",), home="/h", config="/c", agent="A", env={}).hooks("codex")
 
-    assert (
-        words == "/opt/anima/bin/anima hook codex SessionStart --home /home/ana/aria --config /home/ana/.config/anima"
-    )
-    assert "'/a b/anima' hook" in Wiring(program=("/a b/anima",), home="/h", config="/c", agent="A", env={}).hook_line(
-        "codex", "Stop"
-    )
+    words = "/opt/anima/bin/anima hook codex SessionStart --home /home/ana/aria --config /home/ana/.config/anima"
+    assert hooks["SessionStart"] == [{"hooks": [{"type": "command", "command": words, "timeout": 20}]}]
+    assert "'/a b/anima' hook" in apart["Stop"][0]["hooks"][0]["command"]
 
 
 def test_nothing_secret_and_no_word_of_trust_stands_in_what_hosts_are_given(tmp_path: Path) -> None:

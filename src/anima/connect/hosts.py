@@ -336,26 +336,15 @@ class Wiring:
     def hook(self, host: str, event: str) -> list[str]:
         return [*self.program, "hook", host, event, "--home", self.home, "--config", self.config]
 
-    def hook_line(self, host: str, event: str) -> str:
-        """The same for a host that hands a line to a shell."""
-        return shlex.join(self.hook(host, event))
-
     def hooks(self, host: str) -> dict[str, list[object]]:
-        """What a host runs at each event, as it takes it; Claude Code takes a program with its arguments, and no shell between."""
+        """What a host runs at each event, as it takes it."""
         made = dict[str, list[object]]()
         for event in EVENTS[host]:
-            hook: dict[str, object] = {"type": "command", "command": self.hook_line(host, event), "timeout": WAITS}
-            if host == "cursor":
-                made[event] = [{"command": hook["command"], "timeout": WAITS}]
-                continue
-            if host == "claude-code":
-                command, *args = self.hook(host, event)
-                hook = {"type": "command", "command": command, "args": args, "timeout": WAITS}
-            elif host == "gemini":
-                hook = {"type": "command", "name": f"{NAME}-{event}"} | hook | {"timeout": WAITS * 1_000}
-            elif event == "SessionEnd":
-                hook["timeout"] = ENDS_IN
-            made[event] = [{"hooks": [hook]}]
+            program, *args = words = self.hook(host, event)
+            given: dict[str, Any] = {"program": program, "args": args, "line": shlex.join(words)}
+            given |= {"name": f"{NAME}-{event}", "waits": WAITS, "millis": WAITS * 1_000}
+            given["ends"] = ENDS_IN if event == "SessionEnd" else WAITS
+            made[event] = [_filled(HOSTS[host].hook, given)]
         return made
 
     def server(self, host: str, *, joins: bool = True) -> dict[str, object]:
@@ -387,6 +376,7 @@ class Host:
     then: str
     talks: str = ""
     hooks: str = ""
+    hook: Mapping[str, object] = field(default_factory=dict)
     first: Mapping[str, object] = field(default_factory=dict)
     server: Sequence[str] = ()
     server_at: str = ""
@@ -450,9 +440,11 @@ class Host:
 
 
 def _filled(value: Any, given: Mapping[str, Any]) -> Any:
-    """A value of the table of files with what is given in its places."""
+    """A value of a table of hosts or files with what is given in its places."""
     if isinstance(value, str) and value.startswith("@"):
         return given[value[1:]]
+    if isinstance(value, list):
+        return [_filled(each, given) for each in value]
     if not isinstance(value, dict):
         return value
     made = dict[str, Any]()
