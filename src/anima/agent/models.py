@@ -21,6 +21,7 @@ from urllib.parse import urlsplit
 from anima.agent import PRACTICE
 from anima.errors import BadArguments, Damaged, NotFound, Refused, refuse_newer
 from anima.store.outside import written_file
+from anima.text import read_table
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model as ChatModel
@@ -32,14 +33,7 @@ FORMAT = 1
 OUR_HEADERS = {"User-Agent": "anima"}  # in place of those that a client would take from the environment
 NO_KEY = "no-key"  # a server on this machine wants none, and a client must not take one from the environment instead
 
-
-SERVICES = {  # where models of a kind are asked, and which variable holds a key for that address
-    "anthropic": ("https://api.anthropic.com", "ANTHROPIC_API_KEY"),
-    "openai": ("https://api.openai.com/v1", "OPENAI_API_KEY"),
-    "openai-chat": ("https://api.openai.com/v1", "OPENAI_API_KEY"),
-    "openrouter": ("https://openrouter.ai/api/v1", "OPENROUTER_API_KEY"),
-    "ollama": ("http://127.0.0.1:11434/v1", ""),
-}
+SERVICES = {kind: (url, variable) for kind, (url, variable) in read_table("agent", "services").items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
