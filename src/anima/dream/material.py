@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from functools import lru_cache
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from anima.errors import BadArguments
 from anima.ledger import Record
@@ -97,7 +97,7 @@ class Tallies:
 class Preset:
     """Whose rules: the least score, recalls, questions and days, and how many lines a night."""
 
-    name: Literal["anima", "nexo", "openclaw"]
+    name: str
     score: float
     recalls: int
     questions: int
@@ -113,11 +113,7 @@ class Preset:
         return PRESETS[name]
 
 
-PRESETS = {
-    "anima": Preset(name="anima", score=0.30, recalls=2, questions=1, days=2, limit=40, careful=True),
-    "nexo": Preset(name="nexo", score=0.35, recalls=3, questions=2, days=1, limit=20),
-    "openclaw": Preset(name="openclaw", score=0.8, recalls=3, questions=3, days=1, limit=10, oldest=30),
-}
+PRESETS = {name: Preset(name=name, **row) for name, row in read_table("dream", "presets").items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
