@@ -17,7 +17,7 @@ from contextlib import AbstractAsyncContextManager, suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
-from anima.agent import OutsideTool
+from anima.agent import WORDS, OutsideTool
 from anima.errors import BadArguments, HomeBusy, HomeError, MissingExtra, Refused, for_a_model
 from anima.model import Origin, OutsideServer, Scope
 from anima.sessions.replay import clean
@@ -44,8 +44,8 @@ SCHEMA = 10_000  # characters of what a tool says of its arguments
 TOOLS = 100  # of one server
 NAME = 64  # characters, which is what services take
 TABLE: dict[str, Tool] = {name: tool_of(name, row) for name, row in read_table("agent", "agents").items()}
+_TOLD = WORDS["calls"]
 _CALLS = frozenset({Scope.MAIN, Scope.CRON, Scope.HEARTBEAT})  # whose own agents there are; in a group there are none
-_BROKE_OFF = "These sub-agents ended with the program, and nobody knows how far they came; start them anew if you still need them: "
 
 
 @dataclass(eq=False, slots=True)
@@ -154,7 +154,7 @@ class Delegates:
                 gone.append(f"{row.source_plugin} ({row.id[:8]})")
                 with suppress(HomeError):
                     talks.carry_on(row.id).close("its caller's program ended")
-        if told := _BROKE_OFF + ", ".join(gone) if gone else "":
+        if told := _TOLD["ended"].format(names=", ".join(gone)) if gone else "":
             self.notice(told)
         return told
 
@@ -390,9 +390,6 @@ def cut(text: str, most: int = MOST_SAID) -> str:
 
 
 ALONE = frozenset({Scope.CRON, Scope.HEARTBEAT, Scope.SUBAGENT})  # where nobody looks on
-INSTEAD = "the person did not answer this and went on with what they say next"
-BROKE_OFF = "this was begun before and broke off: nobody knows whether it was done; look before you call it again"
-NOBODY = "nobody is there to say yes to it, so it was not done; say so, and go on without it"
 Kind = Literal["delta", "thinking", "tool", "tool_result", "approval", "said", "compaction", "notice"]
 
 
@@ -449,7 +446,7 @@ class Desk:
             return await asyncio.to_thread(calls.heard, tool.name, given, text, id)
         if not self._attended:
             self._notice(f"{tool.name} was not called: nobody is there to say yes to it")
-            return await asyncio.to_thread(calls.refused, tool.name, given, NOBODY, id)
+            return await asyncio.to_thread(calls.refused, tool.name, given, _TOLD["nobody"], id)
         waiting = await asyncio.to_thread(calls.ask, tool.name, tool.server, tool.tool, given)
         if isinstance(waiting, str):
             return await asyncio.to_thread(calls.refused, tool.name, given, waiting, id)
@@ -466,7 +463,7 @@ class Desk:
                 except Refused:
                     continue  # the yes was taken back meanwhile, and the no is its answer
             elif instead:
-                answer = await asyncio.to_thread(calls.refused, each.name, each.given, INSTEAD, each.id)
+                answer = await asyncio.to_thread(calls.refused, each.name, each.given, _TOLD["instead"], each.id)
             else:
                 continue
             await asyncio.to_thread(calls.waiting.answered, each.card)
@@ -479,7 +476,7 @@ class Desk:
         for _ in range(int(CALL * 10)):
             try:
                 with self._session.outside.waiting.claimed(call.card) as is_ours:
-                    text = BROKE_OFF
+                    text = _TOLD["broke_off"]
                     if is_ours:
                         text = await self._tools.call(call.server, call.tool, call.given)
                     return self._session.outside.heard(call.name, call.given, text, call.id)
