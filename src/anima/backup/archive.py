@@ -17,7 +17,7 @@ import zlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import BinaryIO, NamedTuple, cast
+from typing import BinaryIO, cast
 
 from anima.errors import Damaged, Refused, printable, refuse_newer
 from anima.model import MAX_PATH, File
@@ -33,15 +33,8 @@ RATIO, ANY_RATIO = 100, 32 * 2**20  # an archive unpacks to no more than so many
 _PIECE, _BLOCK = 1 << 20, 512
 
 Progress = Callable[[int, int], None]
+Member = tuple[File, int, Iterator[bytes]]  # a file being read, its second, and its bytes, which need not be read
 _encode = json.JSONEncoder(separators=(",", ":")).encode
-
-
-class Member(NamedTuple):
-    """A file of an archive that is being read. `pieces` are its bytes; whoever does not read them need not."""
-
-    file: File
-    mtime: int
-    pieces: Iterator[bytes]
 
 
 @dataclass(frozen=True)
@@ -231,7 +224,7 @@ def _members(plain: _Plain, manifest: Manifest) -> Iterator[Member]:
         if name != INSIDE + file.path or size != file.size:
             raise Damaged(f"the snapshot does not hold {printable(file.path)} where its manifest says; it was changed")
         pieces = _pieces(plain, file)
-        yield Member(file, mtime, pieces)
+        yield file, mtime, pieces
         for _ in pieces:
             pass
     if _next(plain) is not None:
