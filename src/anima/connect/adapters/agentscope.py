@@ -25,6 +25,7 @@ with needed("agentscope", "AgentScope"):
 
 Given = dict[str, Any]
 Items = AsyncGenerator[Any, None]
+Next = Callable[..., Awaitable[Any]]
 # Hints that the agent's loop itself gives; all others are somebody's: of a search, a memory, a team, a tool.
 _LOOPS_OWN = tuple(
     f'{{"label": "System", "sublabel": "{what}"}}'
@@ -55,7 +56,7 @@ class LodgedMiddleware(MiddlewareBase):
                 await asyncio.to_thread(self._take, agent, item)
             yield item
 
-    async def on_model_call(self, agent: Any, input_kwargs: Given, next_handler: Callable[..., Awaitable[Any]]) -> Any:
+    async def on_model_call(self, agent: Any, input_kwargs: Given, next_handler: Next) -> Any:
         summary = _text(agent.state.summary)
         for message in input_kwargs["messages"]:
             text = _text(message.content)
@@ -74,9 +75,7 @@ class LodgedMiddleware(MiddlewareBase):
             text = _text(last.content)
             await asyncio.to_thread(self._lodger.outside, call.name, call.input, text, call.id, early=True)
 
-    async def on_compress_context(
-        self, agent: Any, input_kwargs: dict[str, Any], next_handler: Callable[..., Awaitable[None]]
-    ) -> None:
+    async def on_compress_context(self, agent: Any, input_kwargs: Given, next_handler: Next) -> None:
         await asyncio.to_thread(self.session.flush, "compaction")
         before = len(agent.state.context)
         await next_handler(**input_kwargs)

@@ -56,10 +56,8 @@ class LodgedStore(BaseStore):
         match op:
             case GetOp(namespace=namespace, key=key):
                 return self._item(self._path(namespace, key))
-            case PutOp(namespace=namespace, key=key, value=None):
-                return self._put(Kind.DELETE, self._path(namespace, key), None)
             case PutOp(namespace=namespace, key=key, value=value):
-                return self._put(Kind.WRITE, self._path(namespace, key), value)
+                return self._put(self._path(namespace, key), value)
             case SearchOp():
                 return self._search(op)
             case ListNamespacesOp():
@@ -85,11 +83,12 @@ class LodgedStore(BaseStore):
     def _times(self) -> dict[str, datetime | None]:
         return {seen.path: seen.time for seen in self.session.documents() if seen.path.startswith(self._top)}
 
-    def _put(self, kind: Kind, path: str, value: object) -> None:
-        if kind is Kind.DELETE:
+    def _put(self, path: str, value: object) -> None:
+        """An item in its place; None takes it out."""
+        if value is None:
             if path not in self._times():
                 return
-            answer = self.session.change(kind, path)
+            answer = self.session.change(Kind.DELETE, path)
         else:
             name = _unspelt(path.rpartition("/")[2].removesuffix(".md")).replace("<", " ")
             page = f"# {' '.join(name.split())}\n\n```json\n{json.dumps(value, ensure_ascii=False, indent=2)}\n```\n"
