@@ -232,6 +232,15 @@ def test_the_next_night_is_told_in_the_users_time(desk: Desk) -> None:
     assert re.search(r"The next night comes in \d+ hours? , on \d{4}-\d\d-\d\d 03:00 \(Asia/Tokyo\)", words)
 
 
+def test_a_new_home_waits_for_its_night_and_a_missed_one_is_told(desk: Desk) -> None:
+    fresh = plain(desk.page.get("/dreams").text)
+    desk.clock.forward(days=1)
+    late = plain(desk.page.get("/dreams").text)
+
+    assert "The next night comes" in fresh and "There was none yet" in fresh
+    assert re.search(r"The night of \d{4}-\d\d-\d\d 03:00 is due now ?: where it was missed", late)
+
+
 def test_dreaming_that_is_switched_off_says_so(desk: Desk) -> None:
     configured(desk, enabled=False)
     words = plain(desk.page.get("/dreams").text)

@@ -31,11 +31,6 @@ class Due:
     at: datetime  # the latest run that should have begun; both are in UTC
     since: datetime
 
-    @property
-    def missed(self) -> bool:
-        """Whether several runs fell into one."""
-        return self.since != self.at
-
 
 def due(expression: str, timezone: str, last: datetime | None, now: datetime) -> Due | None:
     """The run that is due now, or None. `last` is when it last ran. Whatever never ran is due at once. A `last` up to a

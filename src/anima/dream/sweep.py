@@ -146,8 +146,11 @@ class Dreams:
             return self._marks.time
 
     def due(self) -> Due | None:
-        """The sweep whose hour has come (`dream.at`, in the user's timezone), or None. Missed ones count as one."""
-        tried = max(filter(None, (self.last, self._tried)), default=None) if self._store.begun else None
+        """The sweep whose hour has come (`dream.at`, in the user's timezone), or None. Missed ones count as one; a home missed
+        none before its first record."""
+        if (first := next(self._store.ledger.records(), None) if self._store.begun else None) is None:
+            return None
+        tried = max(filter(None, (self.last, self._tried)), default=first.time)
         return due(self._site.config.dream.at, str(self._site.zone() or "UTC"), tried, self._site.clock())
 
     def coming(self) -> datetime:

@@ -182,10 +182,10 @@ def dreams(here: Served, request: Request) -> dict[str, Any]:
 def _when(here: Served) -> dict[str, Any]:
     """When the next night comes, in the user's own time, and when the last one was."""
     asked, dreams = here.home.config.dream, here.home.dreams
-    found: dict[str, Any] = {"asked": asked, "zone": here.home.site.zone(), "next": None, "due": False, "never": ""}
+    found: dict[str, Any] = {"asked": asked, "zone": here.home.site.zone(), "next": None, "due": None, "never": ""}
     found["last"] = dreams.last if here.home.past.tip else None
     try:
-        return found | ({"next": dreams.coming(), "due": dreams.due() is not None} if asked.enabled else {})
+        return found | ({"next": dreams.coming(), "due": dreams.due()} if asked.enabled else {})
     except HomeError as error:
         return found | {"never": str(error)}
 
