@@ -1238,8 +1238,15 @@ def test_whoever_pipes_one_stream_is_told_why_they_are_not_taken_for_the_owner(a
 def test_no_home_is_made_unasked_among_the_files_of_a_repository(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "code" / ".git").mkdir(parents=True)
     said = cli("init", tmp_path / "code")
-    assert said.code != 0 and "is a git repository" in said.err and f"anima init {tmp_path}/code/home" in said.err
+    assert said.code != 0 and "is in a git repository" in said.err and f"anima init {tmp_path}/code/home" in said.err
     assert [path.name for path in (tmp_path / "code").iterdir()] == [".git"]
+
+    (tmp_path / "code" / "lib").mkdir()
+    (tmp_path / "code" / "lib" / "a.py").touch()
+    inner = cli("init", tmp_path / "code" / "lib")
+    assert inner.code != 0 and "is in a git repository" in inner.err
+    assert [path.name for path in (tmp_path / "code" / "lib").iterdir()] == ["a.py"]
+    assert cli("init", tmp_path / "code" / "home").code == 0  # a folder of its own, as the hint says
 
     assert cli("init", tmp_path / "code", "--yes").code == cli("init", tmp_path / "code").code == 0  # then it is a home
 

@@ -15,6 +15,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import chdir, redirect_stderr, redirect_stdout, suppress
 from io import StringIO
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from warnings import catch_warnings
 
@@ -64,15 +65,17 @@ def init(path: str | None, dialect: str | None, yes: bool, home: str | None, as_
     place = path or home or os.environ.get("DATABASE_URL")
     if not place:
         raise BadArguments("where shall the home be?", hint="anima init ~/aria --name Aria")
-    before = set[str]()
+    before, is_home = set[str](), False
     with suppress(NoSuchHome), Home.open(place) as there:
-        before |= {entry.path for entry in there.list_all()}
-        # a person says so, before a home is made among the files of something else
-        if not (yes or there.site.store.begun) and os.path.exists(os.path.join(os.path.expanduser(place), ".git")):
-            told = f"{flat(place)} is a git repository, and no home yet; its files would stand among what git keeps"
-            if not (sys.stdin.isatty() and sys.stdout.isatty() and click.confirm(f"{told}. Make a home there?")):
-                hint = f"take its own folder: anima init {shlex.quote(os.path.join(place, 'home'))}; or say --yes"
-                raise Refused(f"{told}; nothing was made", rule="needs-a-yes", hint=hint)
+        before, is_home = {entry.path for entry in there.list_all()}, there.site.store.begun
+    folder = Path(os.path.abspath(os.path.expanduser(place)))
+    tops = (each / ".git" for each in (folder, *folder.parents) if folder.is_dir() and any(folder.iterdir()))
+    # a person says so, before a home is made among the files of something else; a new or empty folder is left alone by git
+    if not (yes or is_home) and any(os.path.exists(top) for top in tops):
+        told = f"{flat(place)} is in a git repository, and no home yet; its files would stand among what git keeps"
+        if not (sys.stdin.isatty() and sys.stdout.isatty() and click.confirm(f"{told}. Make a home there?")):
+            hint = f"take its own folder: anima init {shlex.quote(os.path.join(place, 'home'))}; or say --yes"
+            raise Refused(f"{told}; nothing was made", rule="needs-a-yes", hint=hint)
     settings = {"dialect": dialect} if dialect else None
     with catch_warnings(action="ignore"), Home.create(place, settings=settings, **asked) as made:  # it says so itself
         root, spoken, who, files = made.name, made.dialect, made.identity.resolved(), [e.path for e in made.list_all()]
