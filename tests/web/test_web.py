@@ -19,6 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anima import Home, NewerFormat, Scope
+from anima.connect.connections import entry_of
 from anima.model import Actor, Change, DocPath, Kind, Origin
 from anima.text.diff import diff_of
 from anima.web.draw import diff_lines, inert
@@ -557,6 +558,29 @@ def test_tokens_are_made_listed_and_revoked_at_the_command_line(desk: Desk) -> N
     assert anima("token", "forge", home=desk.home)["error"]["kind"] == "BadArguments"
 
 
+def test_what_is_pasted_into_an_agents_configuration_works_from_any_shell(desk: Desk) -> None:
+    entry: Any = entry_of(desk.home)["mcpServers"]["anima"]
+    told = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "a host", "version": "1"}}
+    hello = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": told})
+    line, env = [entry["command"], *entry["args"]], {"PATH": "/nowhere", **entry["env"]}
+    done = subprocess.run(line, env=env, input=f"{hello}\n", capture_output=True, text=True, check=False, timeout=180)
+
+    assert json.loads(done.stdout)["result"]["serverInfo"] and (done.returncode, done.stderr) == (0, "")
+
+
+def test_what_an_agent_read_that_came_by_that_entry_is_cleared_by_its_name(desk: Desk) -> None:
+    def begun() -> Any:
+        return desk.home.sessions.begin(scope=Scope.MAIN, guest=("mcp:mcp", "mcp"))
+
+    with begun() as session:
+        session.call("memory_read_outside", {"source": "web"})
+    with begun() as again:
+        assert again.tainted == {"host", "web"}
+    anima("token", "clear", "mcp", home=desk.home)
+    with Home.open(desk.home.name) as home:
+        assert home.sessions.begin(scope=Scope.MAIN, guest=("mcp:mcp", "mcp")).tainted == {"host"}
+
+
 @pytest.mark.parametrize("sign", [signal.SIGTERM, signal.SIGINT])
 def test_serve_ends_with_a_link_that_works_once_and_stops_cleanly(desk: Desk, sign: signal.Signals) -> None:
     import http.client
@@ -585,6 +609,6 @@ def test_serve_ends_with_a_link_that_works_once_and_stops_cleanly(desk: Desk, si
         there.close()
 
     assert answer.status == 200 and events.status == 200
-    assert json.loads(said["Agent"])["mcpServers"]["anima"]["args"][0] == "mcp"
+    assert json.loads(said["Agent"]) == entry_of(desk.home)
     assert (code_of_exit, error) == (0, "stopped; nothing is half done\n")
     assert code not in error and base.startswith("http://127.0.0.1:")

@@ -95,14 +95,13 @@ def serve_home(home: Home, *, port: int | None, json: bool, as_owner: bool) -> N
     """Serves a home that is open, and says how to come in; to the owner, with a link that lets in whoever has it. One that
     is served already is not served again, unless at a port of its own."""
     from anima.agent.chats import Chats
+    from anima.connect.connections import entry_of
     from anima.home import folders
     from anima.web.serve import CHORES, serve
     from anima.web.tokens import Keyring
 
     def ready(url: str, first: str = "Serving on this machine until Ctrl-C.") -> None:
-        # What an agent's configuration needs to live here: the same for every host that knows `mcpServers`.
-        host = {"command": show.program_name(), "args": ["mcp", "--home", home.name, "--scope", "main"]}
-        line = {"mcpServers": {"anima": host}}
+        line = entry_of(home)
         link = keyring.link(url) if is_owner(as_owner) else None
         if json:
             say_json({"home": home.name, "url": url, "link": link, "mcp": line})
@@ -446,7 +445,8 @@ def token(home: Home, action: str, **asked: Any) -> Reply:
         gone = keyring.revoke(name)
         return Reply({"revoked": gone.id}, f"revoked: {gone.id} ({flat(gone.name)})")
     meant = [one.credential for one in keyring.all() if name in (one.id, one.name)]
-    home.sessions.clear_credentials(*meant, _credential(None if name == "mcp" else name))
+    meant += [_credential(name), *([_credential(None)] if name == "mcp" else [])]  # which we call `mcp` ourselves, too
+    home.sessions.clear_credentials(*meant)
     return Reply({"cleared": name}, f"cleared: {flat(name)}; it counts for conversations that begin from now on")
 
 

@@ -139,6 +139,11 @@ def wiring_of(home: Home) -> Wiring:
     return Wiring(program=program, home=home.name, config=config, agent=home.identity.name, env=home.site.env)
 
 
+def entry_of(home: Home) -> dict[str, dict[str, dict[str, object]]]:
+    """What goes into the configuration of any program that knows `mcpServers`, so that its agent lives here."""
+    return {"mcpServers": {"anima": wiring_of(home).server("mcp", joins=False)}}
+
+
 def connecting_of(home: Home, host: Host) -> Connection:
     store = home.site.store
     index = store.scratch("index.sqlite")

@@ -139,7 +139,7 @@ def _guide(here: Served, request: Request) -> dict[str, Any] | None:
 
 def connecting(here: Served) -> dict[str, Any]:
     """How an agent is connected: the block for its configuration, and the programs that are known by name."""
-    from anima.connect.connections import contact_of, wiring_of
+    from anima.connect.connections import contact_of, entry_of
     from anima.connect.hosts import HOSTS
     from anima.connect.settle import spool_of
 
@@ -147,7 +147,7 @@ def connecting(here: Served) -> dict[str, Any]:
         server: dict[str, Any] = {"url": "/mcp", "headers": {"Authorization": "Bearer TOKEN"}}
         hosts = []
     else:
-        server = wiring_of(here.home).server("mcp", joins=False)
+        server = entry_of(here.home)["mcpServers"]["anima"]
         hosts = [contact_of(spool_of(here.home, host.name), host) for host in HOSTS.values()]
     fields = (f'      "{key}": {json.dumps(value, ensure_ascii=False)}' for key, value in server.items())
     block = '{\n  "mcpServers": {\n    "anima": {\n' + ",\n".join(fields) + "\n    }\n  }\n}"
