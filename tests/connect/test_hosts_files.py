@@ -15,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anima import BadInput, Home, Refused
+from anima.connect import EVENTS
 from anima.connect import hosts as texts
 from anima.connect.hosts import HOSTS, with_block, without_block
 from connecting import connecting
@@ -33,6 +34,20 @@ def files(folder: Path) -> dict[str, bytes]:
 
 
 # -- whole hosts -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("host", HOSTS)
+def test_every_line_that_a_program_is_given_is_shown_before_it_is_made(home: Home, tmp_path: Path, host: str) -> None:
+    for step in connecting(home, host, tmp_path / "hosts").plan(remove=False):
+        shown = {line[1:] for line in step.shown.splitlines()}
+        assert step.after is not None and set(step.after.decode().splitlines()) <= shown, step.path
+
+
+@pytest.mark.parametrize("host", ["claude-code", "cursor", "gemini", "generic"])  # codex has the names of Claude Code
+def test_the_page_of_a_host_names_every_event_that_is_heard(host: str) -> None:
+    page = Path(__file__).parents[2].joinpath("docs", "hosts", f"{host}.md").read_text(encoding="utf-8")
+
+    assert [event for event in EVENTS[host] if f"`{event}`" not in page] == []
 
 
 @pytest.mark.parametrize("host", HOSTS)

@@ -166,11 +166,9 @@ class Step:
 
     @property
     def shown(self) -> str:
-        """The diff; of a page that comes or goes whole, which nothing runs, how long it is."""
-        if self.path.suffix == ".md" and None in (self.before, self.after):
-            there = self.after if self.before is None else self.before
-            return f"{'+' if self.before is None else '-'} {self.path} ({len(_lines(there))} lines to read)\n"
-        return self.diff
+        """The diff; of a page of ours that goes whole, how long it is."""
+        is_page_that_goes = self.path.suffix == ".md" and self.after is None
+        return f"- {self.path} ({len(_lines(self.before))} lines)\n" if is_page_that_goes else self.diff
 
 
 def _lines(raw: bytes | None) -> list[str]:
