@@ -210,3 +210,16 @@ def test_the_script_finds_what_is_wrong(browser: Browser) -> None:
     assert found["ones"] == 2 and found["twice"] == ["a"] and len(found["unlabelled"]) == 3
     assert [text.split()[0] for text in found["pale"]] == ["2.85", "3.41"]
     assert found["images"] and found["broken"] and found["nested"] and found["wide"]
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_tables_of_tokens_and_snapshots_are_whole_at_any_width(browser: Browser, server: Server, size: str) -> None:
+    server.anima("token", "make", "--name", f"the tablet beside the stove, {size}", "--scope", "main")
+    server.anima("snapshot", "take", "--label", f"before-the-spring-cleaning-{size}")
+    with visiting(browser, server, viewport=SIZES[size]) as visit:
+        page = visit.come_in(at="/settings")
+        for address, table in (("/settings", "#tokens"), ("/settings/health", "#snapshots-list table")):
+            page.goto(server.url + address)
+            beyond = page.locator(table).evaluate("table => table.offsetWidth - table.parentElement.clientWidth")
+            assert beyond <= 0, address
+        visit.calm()
