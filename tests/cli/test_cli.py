@@ -1307,3 +1307,53 @@ def test_a_fact_that_is_known_is_told_so_and_is_no_failure(cli: Cli, aria: Path)
     assert (again.code, again.err) == (0, "")
     assert again.out == "known: MEMORY.md line 7 says so already: Ana uses a Samsung\n"
     assert (as_json.code, as_json.json["status"]) == (0, "known")
+
+
+def unattended(*arguments: object, given: str = "") -> Said:
+    """What a command says where nobody is at a terminal, and nobody says that they are the owner."""
+    line = [sys.executable, "-m", "anima.cli", *map(str, arguments)]
+    done = subprocess.run(line, input=given, capture_output=True, text=True, check=False, timeout=120)
+    return Said(done.returncode, done.stdout, done.stderr)
+
+
+def test_what_an_agent_deletes_or_a_person_leaves_empty_is_said_in_a_persons_words(cli: Cli, aria: Path) -> None:
+    empty = unattended("remember", "-", "--home", aria, given="\n")
+    assert (
+        (empty.code, empty.out) == (2, "") and "there is nothing to write" in empty.err and "content" not in empty.err
+    )
+
+    asked = unattended("delete", "USER.md", "--home", aria)
+    assert asked.out.startswith("pending: USER.md") and f"review --home {aria} keeps or drops it" in asked.out
+    assert cli("delete", "USER.md", "--as-owner", "--home", aria).out.startswith("deleted: USER.md, change ")
+
+
+def test_a_change_that_waits_is_meant_by_the_beginning_of_its_name(cli: Cli, aria: Path) -> None:
+    unattended("delete", "USER.md", "--home", aria)
+    [name] = (each["id"] for each in json.loads(cli("review", "--json", "--home", aria).out)["asked"])
+
+    assert "nothing named" in cli("review", "--drop", name[:2], "--as-owner", "--home", aria).err
+    assert cli("review", "--drop", name[:4], "--as-owner", "--home", aria).out == f"dropped: {name}\n"
+
+
+def test_a_restored_document_is_shown_with_what_changed(cli: Cli, aria: Path) -> None:
+    cli("delete", "USER.md", "--as-owner", "--home", aria)
+    first = json.loads(cli("history", "USER.md", "--json", "--home", aria).out)[-1]["id"]
+    told = cli("restore", "USER.md", "--at", first, "--as-owner", "--home", aria).out.splitlines()
+
+    assert "+++ b/USER.md" in told and told[-1] == f"restored: USER.md as of {first}"
+
+
+def test_history_names_many_changes_of_one_revision_by_the_first_and_the_last(cli: Cli, aria: Path) -> None:
+    with Home.open(aria) as home, home.session(scope=Scope.MAIN) as session:
+        session.taint("web")
+        for number in range(20):
+            session.call("memory_write", {"target": "memory", "content": f"Ben has {number} boats"})
+    told = json.loads(cli("history", "--json", "--home", aria).out)[0]["batch"].split()
+    drawn = cli("history", "--home", aria).out
+
+    assert len(told) == 20 and f" {told[0]}…{told[-1]} " in drawn
+
+
+def test_why_of_a_document_asks_for_its_line_and_of_none_says_so(cli: Cli, aria: Path) -> None:
+    assert "say which line, as USER.md:14" in cli("why", "USER.md", "--home", aria).err
+    assert "nope.md: there is no such document" in cli("why", "nope.md", "--home", aria).err

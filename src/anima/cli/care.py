@@ -365,12 +365,10 @@ def _restore(home: str | None, archive: str, asked: dict[str, Any]) -> Reply:
     return Reply(found, shown)
 
 
-def _size(count: float) -> str:
-    for unit in ("bytes", "kB", "MB"):
-        if count < 1000:
-            return f"{count:,} {unit}" if unit == "bytes" else f"{count:.1f} {unit}"
-        count /= 1000
-    return f"{count:.1f} GB"
+def _size(count: int) -> str:
+    from rich.filesize import decimal
+
+    return decimal(count)
 
 
 @command()

@@ -145,6 +145,8 @@ def _agents_hand(home: Home) -> Iterator[Session]:
 
 def _wished(home: Home, **asked: Any) -> Reply:
     """What becomes of it where nobody is at a terminal: an agent asks for it, by its own tool."""
+    if not asked.get("content", "an edit").strip():
+        raise BadArguments("there is nothing to write")
     with _agents_hand(home) as session:
         answer = session.call("memory_write", {name: value for name, value in asked.items() if value is not None})
     return _as_agent(answer, answer["status"], answer["path"], answer.get("reason"))
@@ -160,10 +162,10 @@ def _submitted(home: Home, path: str, kind: Kind, text: str = "", base: str | No
 
 def _as_agent(answer: Any, status: str, path: str, reason: str | None) -> Reply:
     def shown() -> None:
-        if status == "noted":
-            say(f"noted for {inert(path)}: it waits for the owner, and {called('review')} keeps or drops it")
-        else:
-            say(f"{status}: {inert(path)}" + (f" ({inert(reason)})" if reason else ""))
+        why = f" ({inert(reason)})" if reason and status != "noted" else ""
+        then = f": it waits for the owner, and {called('review')} keeps or drops it"
+        waits = then if status in ("noted", "pending") else ""
+        say(f"{'noted for' if status == 'noted' else f'{status}:'} {inert(path)}{why}{waits}")
         if not (sys.stdin.isatty() or sys.stdout.isatty()):  # whoever sees half of it was told
             whisper("nobody is at a terminal, so an agent asked for this; if you are the owner: --as-owner")
 
@@ -226,14 +228,15 @@ def _chosen(home: Home, names: Sequence[str], session: str | None) -> tuple[list
     """What waits and is meant: by the beginnings of names, or of one session, or all."""
     noted = list(home.inbox.noted())
     if names:
-        asked = [home.inbox.get(name) for name in names if name.startswith("p")]
-        wanted = [name for name in names if not name.startswith("p")]
-        for name in wanted:
-            found = [each for each in noted if each.entry.id.startswith(name)]
+        waiting, meant = home.inbox.ids(), list[str]()
+        for name in names:
+            found = [id for id in (*waiting, *(each.entry.id for each in noted)) if id.startswith(name)]
             if len(found) != 1 or len(name) < 3:
                 several = "several begin so; write more of it" if found else "anima review lists what does"
                 raise BadArguments(f"nothing named {name!r} waits", hint=several)
-        return asked, [each for each in noted if each.entry.id.startswith(tuple(wanted))] if wanted else []
+            meant += found
+        asked = [home.inbox.get(name) for name in meant if name in waiting]
+        return asked, [each for each in noted if each.entry.id in meant]
     asked = [each for each in home.inbox.all() if (each.session or "").startswith(session or "")]
     return asked, [each for each in noted if (each.entry.session or "").startswith(session or "")]
 

@@ -16,7 +16,7 @@ from anima.cli import show
 from anima.cli.command import Reply, command, day_of, is_owner, listed_as, need_trust, unless_dry
 from anima.cli.show import bar, called, console, counted, flat, inert, plain, say, say_json, shortened, table, whisper
 from anima.errors import BadArguments, HomeError, NoSuchSession
-from anima.model import DocPath, Origin, cited
+from anima.model import Origin, cited
 
 if TYPE_CHECKING:
     from anima import Home, Listed, Revision, Tool
@@ -132,7 +132,9 @@ def history(home: Home, path: str | None, limit: int, json: bool) -> Reply:
         drawn = show.table(*(short := ("revision", "when (UTC)", "who", "change")), "what", whole=short)
         for each, what in zip(revisions, told, strict=True):
             who = "owner" if each.rule == APPROVED else each.actor
-            drawn.add_row(each.id[:8], f"{each.time:%Y-%m-%d %H:%M}", who, each.batch or "", inert(what))
+            numbers = (each.batch or "").split()
+            change = f"{numbers[0]}…{numbers[-1]}" if len(numbers) > 1 else each.batch or ""
+            drawn.add_row(each.id[:8], f"{each.time:%Y-%m-%d %H:%M}", who, change, inert(what))
         show.console().print(drawn)
         more = "; --limit shows more" if len(revisions) == limit else ""
         return say(f"{counted(len(revisions), 'revision')}{more}")
@@ -188,14 +190,14 @@ def undo(home: Home, change: str | None, session: str | None, sweep: bool, dry_r
 @command(owners=unless_dry)
 def restore(home: Home, path: str, at: str) -> Reply:
     receipt = home.past.restore(path, at=at)
-    return Reply(receipt, f"restored: {inert(receipt.path.text)} as of {inert(at)}")
+    changed = home.past.diff(receipt.revision) if receipt.revision else ""
+    return Reply(receipt, lambda: show.diff(f"{changed}restored: {receipt.path.text} as of {at}"))
 
 
 @command()
 def why(home: Home, place: str, line: str | None) -> Reply:
     if (named := cited(f"{place}:{line}" if line else place)) is None:
-        DocPath.parse(place)
-        raise BadArguments("say which line: anima why MEMORY.md:14")
+        raise BadArguments(f"say which line, as {flat(show.document(home, place).path.text)}:14")
     found = home.past.why(*named[:2])
     change, revision = found.source.change, (found.revision or "none")[:8]
     told = inert(found.sentence) + (f" (change {change}, revision {revision})" if change else "")

@@ -357,7 +357,8 @@ def receipts(given: Sequence[Receipt]) -> None:
         elif receipt.status in ("written", "unchanged"):
             tail = f", change {receipt.change}" if receipt.change else ", which it said already"
             under = f" under {inert(receipt.section)}" if receipt.section else ""
-            say(f"written: {inert(receipt.path.text)}{under}{tail}")
+            done = "deleted" if receipt.digest == "" else "written"
+            say(f"{done}: {inert(receipt.path.text)}{under}{tail}")
             if receipt.likely:
                 whisper(f"  not sure; it may belong under {' or '.join(map(inert, receipt.likely[:3]))} (--section)")
         elif receipt.status == "pending":
