@@ -61,21 +61,20 @@ class Reply:
 class _Text(click.ParamType[str]):
     """A text, also one that begins with a dash and a blank."""
 
-    name = "str"
+    name = "TEXT"  # as help and the manual write it
 
     def convert(self, value: str, param: click.Parameter | None, ctx: click.Context | None) -> str:
         return value.removeprefix(SHIELD)
 
     def get_metavar(self, param: click.Parameter, ctx: click.Context) -> str:
-        return f"<{self.name}>"
+        return self.name
 
 
 class Number(_Text):
     """A whole number or, of the kind float, any; in a range where one is given."""
 
     def __init__(self, kind: type[int] | type[float] = int, low: float = -inf, high: float = inf) -> None:
-        self.kind, self.low, self.high = kind, low, high
-        self.name = kind.__name__ if low == -inf else f"{kind.__name__} range"
+        self.kind, self.low, self.high, self.name = kind, low, high, "N"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         try:
@@ -104,21 +103,22 @@ class _Argument(click.Argument):
 
     @property
     def human_readable_name(self) -> str:
-        return self.metavar or self.name
+        return (self.metavar or self.name).upper()
 
     def make_metavar(self, ctx: click.Context) -> str:
         more = "..." if self.nargs == -1 else ""
-        return (f"{{{self.human_readable_name}}}" if self.required else f"[{self.human_readable_name}]") + more
+        return (self.human_readable_name if self.required else f"[{self.human_readable_name}]") + more
 
     def get_error_hint(self, ctx: click.Context | None) -> str:
         return f"'{self.human_readable_name}'"
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str]:
         several = self.nargs == -1
-        kind = f"list[{self.type.name}]" if several else self.type.name
         default = f"  [default: {self.default}]" if self.default and not self.required and not several else ""
-        left = f"{self.human_readable_name}{'...' if several else ''} <{kind}>"
-        return left, f"{self.help}{'  [required]' if self.required else default}"
+        return (
+            f"{self.human_readable_name}{'...' if several else ''}",
+            f"{self.help}{'  [required]' if self.required else default}",
+        )
 
 
 def parameter(name: str, row: Mapping[str, Any] | str | bool) -> click.Parameter:

@@ -279,7 +279,7 @@ def _show_rows(rows: Sequence[Listed], zone: tzinfo | None, now: datetime) -> No
         drawn.add_row(*cell)
     console().print(drawn)
     if not all(row.closed for row in rows):
-        say("• still open, or ended without a word")
+        say("• not ended: under way, or left so that it may go on")
 
 
 def _when(moment: str, zone: tzinfo | None, now: datetime) -> str:
