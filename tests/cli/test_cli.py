@@ -1357,3 +1357,11 @@ def test_history_names_many_changes_of_one_revision_by_the_first_and_the_last(cl
 def test_why_of_a_document_asks_for_its_line_and_of_none_says_so(cli: Cli, aria: Path) -> None:
     assert "say which line, as USER.md:14" in cli("why", "USER.md", "--home", aria).err
     assert "nope.md: there is no such document" in cli("why", "nope.md", "--home", aria).err
+
+
+def test_a_line_that_only_stands_beside_what_was_found_says_so(cli: Cli, aria: Path) -> None:
+    for line in ("Luis is allergic to walnuts", "My phone is 555-0199"):
+        cli("remember", line, "--section", "People", "--home", aria)
+    hits = re.findall(r"MEMORY.md#L\d+(.*)\n  - (.*)", cli("search", "walnuts", "--home", aria).out)
+
+    assert hits == [("", "Luis is allergic to walnuts"), ("  beside what was found", "My phone is 555-0199")]

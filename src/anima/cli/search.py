@@ -45,6 +45,8 @@ def _show_hits(answer: Any, query: str, explain: bool) -> None:
         head = Text(f"{bar(round(hit.score * 100), 100, 8)} {hit.score:.2f}  ", style="dim")
         head.append(inert(hit.citation), style="bold cyan")
         head.append(f"  {hit.date}" if hit.date and str(hit.date) not in hit.path.text else "", style="dim")
+        if hit.fts_rank is None and hit.vector_rank is None:  # found for what stands around it alone
+            head.append("  beside what was found", style="dim")
         out.print(head, soft_wrap=True)
         snippet = Text("  " + _snippet(hit.text, 400))
         if words:
