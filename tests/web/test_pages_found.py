@@ -372,3 +372,12 @@ def test_a_change_is_in_the_next_graph(lived: Desk) -> None:
     lived.home.append("memory/2026-05-08.md", "- @Zoe came too\n")
 
     assert "Zoe" in page(lived.owner, "/graph?part=names")
+
+
+def test_what_waits_and_may_match_leads_to_the_inbox(lived: Desk) -> None:
+    with lived.home.session(scope=Scope.MAIN) as session:
+        session.taint("web")
+        session.call("memory_write", {"target": "memory", "content": "Ana sells tea in Oslo"})
+    shown = page(lived.page, "/search?q=Oslo")
+
+    assert 'wait for you: <a href="/inbox">look in the inbox</a>' in shown and "anima review" not in shown
