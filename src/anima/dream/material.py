@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from anima.errors import BadArguments
 from anima.ledger import Record
@@ -97,7 +97,7 @@ class Tallies:
 class Preset:
     """Whose rules: the least score, recalls, questions and days, and how many lines a night."""
 
-    name: str
+    name: Literal["anima", "nexo", "openclaw"]
     score: float
     recalls: int
     questions: int
@@ -113,7 +113,7 @@ class Preset:
         return PRESETS[name]
 
 
-PRESETS = {name: Preset(name=name, **row) for name, row in read_table("dream", "presets").items()}
+PRESETS = {name: Preset(**{"name": name, **row}) for name, row in read_table("dream", "presets").items()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
