@@ -41,10 +41,10 @@ HEAD = """# Reference
 Every public name of `anima`, made from its docstrings by `make reference`. What belongs together stands in the other pages:
 [sessions](sessions.md), [the gate](gate.md), [the configuration](configuration.md).
 
-A verb that is handed something of another type than its signature says raises `BadArguments` before anything is done. Names in
-`anima` are imported as `from anima import Home`; any other heading has its module's name before it: `anima.model.Kind` is
-`from anima.model import Kind`. What this page does not name is the inside, and may change, whether or not it begins with
-an underscore.
+A verb or function of `anima` that is handed something of another type than its signature says raises `BadArguments` before
+anything is done; so does a whole number below 0, and a `limit` below 1. Names in `anima` are imported as
+`from anima import Home`; any other heading has its module's name before it: `anima.model.Kind` is `from anima.model import
+Kind`. What this page does not name is the inside, and may change, whether or not it begins with an underscore.
 
 A signature is Python: what stands behind `*` is given by its name. Nearly all values are frozen dataclasses (those with a
 `_fields` are named tuples): `dataclasses.replace` makes another one and `dataclasses.asdict` a dictionary, in which `json.dumps(…,
@@ -513,9 +513,13 @@ def _everyday(owners: dict[str, Any]) -> Iterator[str]:
 
 
 def _own(module: ModuleType) -> Iterator[tuple[str, Any]]:
-    """What a module has of its own, or says that it has."""
+    """What a module has of its own, says that it has, or gives another name."""
+    written = ast.parse(inspect.getsource(module)).body
+    named = {alias.asname for node in written if isinstance(node, ast.ImportFrom) for alias in node.names}
+    targets = [target for node in written if isinstance(node, ast.Assign) for target in node.targets]
+    named |= {each.id for target in targets for each in ast.walk(target) if isinstance(each, ast.Name)}
     for name, value in vars(module).items():
-        listed = name in vars(module).get("__all__", ())
+        listed = name in vars(module).get("__all__", ()) or (module is compat and name in named)
         mine = getattr(value, "__module__", "") == module.__name__ and not name.startswith("_")
         if (listed or mine) and isinstance(value, (type, FunctionType)):
             yield name, value

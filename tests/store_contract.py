@@ -36,8 +36,14 @@ def write(parts: Parts, path: DocPath, text: str, verdict: Verdict = ALLOW) -> N
     parts.hand.carry_out([parts.hand.stage(path, parts.hand.look(path), text)], verdict)
 
 
+def addition(parts: Parts, path: DocPath, text: str) -> FileStep:
+    standing = parts.hand.look(path)
+    data = (standing.gap + text).encode()
+    return FileStep(path=path, actual=standing.actual, do="append", data=data, was=standing.signature)
+
+
 def add(parts: Parts, path: DocPath, text: str) -> None:
-    parts.hand.carry_out([parts.hand.addition(path, parts.hand.look(path, whole=False), text.encode())], ALLOW)
+    parts.hand.carry_out([addition(parts, path, text)], ALLOW)
 
 
 def remove(parts: Parts, path: DocPath) -> None:
@@ -92,7 +98,7 @@ class StoreContract:
         steps = [
             parts.hand.stage(OTHER, parts.hand.look(OTHER), "x"),
             parts.hand.stage(NOTE, look, "new\n"),
-            parts.hand.addition(NOTE, look, b"more\n"),
+            addition(parts, NOTE, "more\n"),
             parts.hand.removal(NOTE, look),
         ]
         for step in steps:

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import os
 import random
+import re
 import stat
+import threading
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
@@ -17,6 +21,7 @@ from anima import (
     BadConfig,
     BadPath,
     BadText,
+    DocPath,
     Home,
     NewerFormat,
     NoSuchDocument,
@@ -24,10 +29,12 @@ from anima import (
     NoSuchRevision,
     Refused,
     Scope,
+    StaleWrite,
 )
 from anima.cli import run
 from anima.layout import STARTERS
 from anima.ledger import FORMAT
+from anima.model import Receipt, Status
 from owning import as_owner
 
 CORE = {name for name in STARTERS if name != "BOOTSTRAP.md"}
@@ -439,8 +446,8 @@ def test_a_tree_goes_as_deep_as_it_is_told(home: Home) -> None:
     assert home.tree("memory", depth=2) == tuple(
         path for path in deep if path.startswith("memory/") and path != "memory/"
     )
-    for depth in (0, 11, -1):
-        with pytest.raises(BadArguments, match="from 1 to 10"):
+    for depth, said in ((0, "from 1 to 10"), (11, "from 1 to 10"), (-1, "0 or more")):
+        with pytest.raises(BadArguments, match=said):
             home.tree(depth=depth)
 
 
@@ -573,3 +580,97 @@ def test_what_cannot_be_taken_back_is_named_for_what_it_is(tmp_path: Path) -> No
             home.past.undo(change="9999")
         with pytest.raises(NoSuchRevision, match="there is no change of session 22a7449d to take back"):
             home.past.undo(session="22a7449d")
+
+
+# -- what became of a change --------------------------------------------------------------------------------------------
+
+
+def test_every_written_receipt_has_the_digest_of_the_document_as_it_then_stands(tmp_path: Path) -> None:
+    with Home.create(tmp_path / "home", name="Aria") as home:
+        for once in (
+            home.note,
+            home.remember,
+            lambda text: home.append("x.md", text),
+            lambda text: home.write("x.md", text),
+        ):
+            for text in ("Ana likes green tea", "The bank opens at nine"):
+                receipt = once(text)
+                assert receipt.digest == home.read(receipt.path).digest
+        assert home.write("x.md", "The bank opens at nine").digest == home.read("x.md").digest  # nothing changes
+        assert home.move("x.md", "y.md").digest == home.read("y.md").digest
+        read = home.note("Luis called")
+        home.note("and called again")
+        with pytest.raises(StaleWrite):
+            home.write(read.path, "all anew", base=read.digest)
+
+
+def test_every_status_of_a_receipt_is_named_in_its_description() -> None:
+    assert all(status in (Receipt.__doc__ or "") for status in get_args(Status))
+
+
+def test_a_document_beneath_a_document_is_a_bad_path(tmp_path: Path) -> None:
+    with Home.create(tmp_path / "home", name="Aria") as home, pytest.raises(BadPath, match="behind a link or a file"):
+        home.write("MEMORY.md/x.md", "x")
+
+
+def test_a_watcher_that_raises_does_not_make_a_done_write_fail(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    told: list[tuple[DocPath, ...]] = []
+    with Home.create(tmp_path / "home", name="Aria") as home:
+        stop = home.past.tell(lambda paths: stop() or 1 / 0)  # type: ignore[func-returns-value]
+        home.past.tell(told.append)
+        assert home.remember("Ana likes green tea").status == "written"
+    assert told and "ZeroDivisionError" in caplog.text
+
+
+# -- closing ------------------------------------------------------------------------------------------------------------
+
+
+def test_closing_a_home_ends_its_open_sessions_as_closing_each_would(tmp_path: Path) -> None:
+    homes = [Home.create(tmp_path / name, name="Aria") for name in ("one", "two")]
+    said = "Remember that my dentist is Dr Rossi, and that I prefer the morning for appointments."
+    for home, ends_first in zip(homes, (True, False), strict=True):
+        session = home.session(scope="main")
+        session.log("user", said)
+        if ends_first:
+            session.close()
+        home.close()
+        session.close()
+    texts = []
+    for home in homes:
+        with Home.open(home.name) as again:
+            log = again.today()
+            assert log is not None and "Rossi" in log.text and all(row.closed for row in again.sessions.list())
+            texts.append(re.sub(r"\d\d:\d\d|[0-9a-f]{8}\S*", "", log.text))
+    assert texts[0] == texts[1]
+
+
+def test_whoever_works_in_a_home_that_another_thread_closes_is_told_so(tmp_path: Path) -> None:
+    Home.create(tmp_path / "home", name="Aria").close()
+    found = Counter[str]()
+    for turn in range(30):
+        home, began = Home.open(tmp_path / "home"), threading.Event()
+
+        def work(does: Callable[[int], object], began: threading.Event = began) -> None:
+            try:
+                for n in range(1_000):
+                    does(n)
+                    began.set()
+            except Exception as error:
+                found[f"{type(error).__name__}: {error}".partition("\n")[0]] += 1
+
+        tasks: tuple[Callable[[int], object], ...] = (
+            lambda n, home=home, turn=turn: home.note(f"walnut {turn} {n}"),  # type: ignore[misc]
+            lambda n, home=home: (home.read("MEMORY.md"), home.list(), home.search("tea", scope="main")),  # type: ignore[misc]
+        )
+        threads = [threading.Thread(target=work, args=(each,)) for each in tasks]
+        for thread in threads:
+            thread.start()
+        began.wait(120)
+        home.close()
+        for thread in threads:
+            thread.join()
+    assert set(found) == {"BadArguments: this home was closed"}
+    with Home.open(tmp_path / "home") as home:
+        assert home.past.audit().ok

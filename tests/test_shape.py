@@ -22,7 +22,7 @@ CEILINGS = {
     "dream": 2_420,
     "forget": 820,
     "gate": 2_220,
-    "home": 1_220,
+    "home": 1_240,  # 20 more, which were the store's: what a search takes is spelt out, and verbs of a closed home end
     "layout": 900,
     "ledger": 890,
     "mcp": 710,
@@ -30,7 +30,7 @@ CEILINGS = {
     "prompt": 1_540,
     "search": 3_780,
     "sessions": 4_450,
-    "store": 7_940,
+    "store": 7_920,
     "testing": 2_520,
     "text": 3_080,
     "upkeep": 1_510,

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+import anima
 from anima import BadArguments, DocPath, Home, HomeError, Runtime
 from anima.home import part
 from anima.testing import Clock
@@ -74,7 +75,25 @@ def test_no_verb_answers_a_wrong_argument_with_an_error_of_pythons_own(home: Hom
     [
         (lambda home: home.remember(5), "Home.remember: fact takes str, not 5 (int)"),
         (lambda home: home.search("x", scope="main", limit="3"), "Home.search: limit takes int, not '3' (str)"),
-        (lambda home: home.search("x", scope="main", mmr="3"), "Query.__init__: mmr takes float | None, not '3' (str)"),
+        (lambda home: home.search("x", scope="main", mmr="3"), "Home.search: mmr takes float | None, not '3' (str)"),
+        (lambda home: home.search("x", scope="main", limit=True), "Home.search: limit takes int, not True (bool)"),
+        (lambda home: home.search("x", scope="main", limit=0), "Home.search: limit is 1 or more, not 0"),
+        (lambda home: home.search("x", scope="main", per_source=-1), "Home.search: per_source is 1 or more, not -1"),
+        (lambda home: home.search("x", scope="main", min_score=float("nan")), "min_score takes float, not nan (float)"),
+        (
+            lambda home: home.search("x", scope="main", kinds=["memory"]),
+            "there is no kind 'memory' of documents; there are bank",
+        ),
+        (lambda home: home.past.log(limit=-1), "Past.log: limit is 1 or more, not -1"),
+        (lambda home: home.sessions.read("x", limit=-1), "limit is 1 or more, not -1"),
+        (lambda home: home.upkeep.numbers(days=-4), "Upkeep.numbers: days is 0 or more, not -4"),
+        (lambda home: home.session(scope="main").pressure(-5), "Session.pressure: tokens is 0 or more, not -5"),
+        (lambda home: home.session(scope="main").after_compaction(kept=-3), "kept is 0 or more, not -3"),
+        (
+            lambda home: home.session(scope="main").change("burn", "x.md"),
+            "there is no kind 'burn'; the kinds are write",
+        ),
+        (lambda home: home.edit("MEMORY.md", "", "x"), "the text to replace is empty; say which one"),
         (lambda home: home.session(scope="main", sender=3), "Home.session: sender takes str | None, not 3 (int)"),
         (lambda home: home.inbox.keep(["a"]), "Inbox.keep: names takes str, not list"),
         (lambda home: home.forget(text=["a", 5]), "text takes str | Sequence[str] | None, not list"),
@@ -97,3 +116,53 @@ def test_missing_and_unknown_arguments_are_told_by_python_and_signatures_stay(ho
         home.remember("a", 5)  # type: ignore[misc]
     assert str(inspect.signature(Home.note)) == "(self, content: 'str', *, reason: 'str' = '') -> 'Receipt'"
     assert (Home.note.__doc__ or "").startswith("One line more")
+
+
+def test_kinds_of_a_search_may_come_in_any_collection(home: Home) -> None:
+    home.remember("Ana likes green tea")
+    home.note("Ana drank green tea")
+    for kinds in (["curated"], {"curated"}, ("curated",), frozenset({"curated"})):
+        assert {hit.kind for hit in home.search("green tea", scope="main", kinds=kinds)} == {"curated"}
+
+
+@pytest.mark.parametrize(
+    ("does", "said"),
+    [
+        (lambda: anima.verify_archive(1), "verify_archive: path takes str, not 1 (int)"),
+        (lambda: anima.verify_archive(True), "verify_archive: path takes str, not True (bool)"),
+        (lambda: anima.doctor(None), "doctor: path takes str | Path, not NoneType"),
+        (lambda: anima.doctor("p", env=5), "doctor: env takes"),
+        (lambda: anima.restore("a", None), "restore: path takes str | Path, not NoneType"),
+        (lambda: anima.overlay("a", "b", routes=5), "overlay: routes takes"),
+        (lambda: anima.lines_of(None), "lines_of: text takes str, not NoneType"),
+        (lambda: anima.sections(5), "sections: text takes str, not 5 (int)"),
+        (lambda: anima.unified(None, "x"), "unified: "),
+        (lambda: anima.time_of(None), "time_of: "),
+        (lambda: anima.front_matter_end(5), "front_matter_end: "),
+        (lambda: anima.highlight(5, "x"), "highlight: "),
+        (lambda: anima.chunk_document(None), "chunk_document: "),
+    ],
+)
+def test_the_functions_of_anima_look_at_what_they_are_given(does: Callable[[], object], said: str) -> None:
+    with pytest.raises(BadArguments) as error:
+        does()
+    assert said in str(error.value)
+
+
+def test_a_closed_home_says_so_whatever_it_is_asked(home: Home) -> None:
+    past, session = home.past, home.session(scope="main")
+    home.close()
+    asks = (
+        home.settings,
+        home.next_snapshot,
+        home.__enter__,
+        past.log,
+        lambda: home.inbox.all(),
+        session.refresh,
+        session.tools,
+    )
+    for asked in asks:
+        with pytest.raises(BadArguments, match="this home was closed"):
+            asked()
+    session.close()
+    home.close()

@@ -23,5 +23,7 @@ def __getattr__(name: str) -> Any:
     if name not in _WHERE:
         raise AttributeError(f"module 'anima' has no attribute {name!r}")
     value = getattr(import_module(_WHERE[name]), name)
+    if not isinstance(value, type):  # a function
+        value = import_module("anima.home.verbs").looking(value)
     globals()[name] = value
     return value

@@ -19,6 +19,7 @@ from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import is_dataclass
 from enum import Enum
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +47,7 @@ class Awaited:
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._it, name)
         if callable(found):
-            return lambda *given, **more: Coming(found, *given, **more)
+            return wraps(found)(lambda *given, **more: Coming(found, *given, **more))
         return _wrapped(found)
 
     def __dir__(self) -> list[str]:

@@ -15,25 +15,10 @@ from anima.home import Home
 from anima.model import DocPath, Receipt, Scope
 from anima.prompt import Prompt
 from anima.search.rank import Fusion, Legs, SearchAnswer
-from anima.search.units import Chunk, ChunkConfig, chunk_document
+from anima.search.units import Chunk as Chunk
+from anima.search.units import ChunkConfig as ChunkConfig
+from anima.search.units import chunk_document as chunk_document
 from anima.store.overlay import overlay
-
-__all__ = [
-    "Chunk",
-    "ChunkConfig",
-    "SearchConfig",
-    "WorkspaceManager",
-    "append_daily_log",
-    "append_memory",
-    "backfill_embeddings",
-    "chunk_document",
-    "import_from_directory",
-    "new_with_db",
-    "search_with_config",
-    "seed_if_empty",
-    "system_prompt_for_context",
-    "today_log",
-]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import IntEnum, StrEnum
 from functools import lru_cache, wraps
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, TypeVar
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, Self, TypeVar
 
 from anima.errors import BadArguments, BadPath, NoSuchDocument, StaleWrite
 
@@ -50,7 +50,19 @@ class Embedder(Protocol):
     def close(self) -> None: ...
 
 
-class Scope(StrEnum):
+class Word(StrEnum):
+    """A word of these, as a program or a person may write it."""
+
+    @classmethod
+    def parse(cls, raw: str) -> Self:
+        try:
+            return cls(str(raw).casefold())
+        except ValueError:
+            what, known = cls.__name__.casefold(), ", ".join(cls)
+            raise BadArguments(f"there is no {what} {raw!r}; the {what}s are {known}") from None
+
+
+class Scope(Word):
     """Who is listening. No function that produces text for a model has a default for it."""
 
     MAIN = "main"  # the owner, alone
@@ -58,14 +70,6 @@ class Scope(StrEnum):
     SUBAGENT = "subagent"
     CRON = "cron"
     HEARTBEAT = "heartbeat"
-
-    @classmethod
-    def parse(cls, raw: str | Scope) -> Scope:
-        try:
-            return cls(str(raw).casefold())
-        except ValueError:
-            known = ", ".join(cls)
-            raise BadArguments(f"there is no scope {raw!r}; the scopes are {known}") from None
 
 
 class Actor(StrEnum):
@@ -78,7 +82,7 @@ class Actor(StrEnum):
     OUTSIDE = "outside"  # an edit that did not come through us
 
 
-class Origin(StrEnum):
+class Origin(Word):
     """Where a text came from. Derived text keeps the least trusted origin of its inputs as its taint."""
 
     OWNER = "owner"
@@ -93,6 +97,7 @@ class Origin(StrEnum):
     OUTSIDE = "outside"
 
 
+Status = Literal["written", "known", "noted", "pending", "refused", "unchanged", "approved"]
 Access = Literal["rw", "ro", "none"]  # what a session may do with documents
 UNTRUSTED: frozenset[Origin] = frozenset(
     {Origin.TOOL, Origin.WEB, Origin.SKILL, Origin.PEER, Origin.HOST, Origin.IMPORT}
@@ -366,7 +371,7 @@ class Finding:
         return range(self.line, max(self.line, self.last) + 1)
 
 
-class Kind(StrEnum):
+class Kind(Word):
     """What a change does to its document."""
 
     WRITE = "write"  # replace the whole text, or create
@@ -462,9 +467,11 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Receipt:
-    """What became of a change. `revision` is None while history is off or late; `digest` is the new text's."""
+    """What became of a change: written; known (memory says so already); noted, for a review; pending, until the owner says yes;
+    refused; unchanged; approved (a call, made once its talk goes on). `revision` is None while history is off or late; `digest`
+    that of the document as it then stands, None where nothing was written."""
 
-    status: str  # written, known, noted, pending, refused, unchanged; approved: a call, made once its talk goes on
+    status: Status
     path: DocPath
     revision: str | None = None
     digest: str | None = None

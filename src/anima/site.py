@@ -10,8 +10,9 @@ import random
 import re
 import uuid
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime, tzinfo
+from threading import Event
 from typing import NamedTuple, Protocol
 
 from anima.config import AgentConfig, Config, timezone
@@ -56,6 +57,7 @@ class Site:
     env: Mapping[str, str]
     register: Register  # the user's list of homes
     beside: Callable[..., Site] | None = None  # opens the home of another `agent` of the same configuration
+    ended: Event = field(default_factory=Event)  # that its home was closed
 
     def new_id(self) -> str:
         return str(uuid.UUID(int=self.dice.getrandbits(128), version=4))

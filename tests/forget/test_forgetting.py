@@ -10,6 +10,7 @@ import shutil
 import tarfile
 import tempfile
 import unicodedata
+from contextlib import suppress
 from importlib import import_module
 from pathlib import Path
 
@@ -18,7 +19,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from anima import BadArguments, Damaged, Home, Origin, Scope, restore
+from anima import BadArguments, Damaged, Home, NoSuchSession, Origin, Scope, restore
 from anima.cli import run
 from anima.store.git import _finish_swap
 from anima.testing import Clock
@@ -505,7 +506,8 @@ def test_a_dry_run_in_a_folder_that_anima_never_wrote_leaves_no_trace(example):
             {"session": "x"},
             {"since": "2020-01-01"},
         ):
-            home.forget(**asked, purge=True, dry_run=True)
+            with suppress(NoSuchSession):
+                home.forget(**asked, purge=True, dry_run=True)
         assert home.forget(line=f"MEMORY.md:{line}", dry_run=True).touched
     assert {path: path.read_bytes() for path in root.rglob("*") if path.is_file()} == before
 
@@ -1123,3 +1125,20 @@ def test_a_wish_to_forget_more_still_waits_when_a_part_of_it_is_forgotten(tmp_pa
         assert left.forgets == "rent" and "Lund" in left.diff and "Berlin" not in left.diff
         home.inbox.approve(left.id, approver="terminal", content=left.content)
         assert "rent" not in home.read("MEMORY.md").text
+
+
+@pytest.mark.parametrize("how", [{}, {"purge": True}, {"dry_run": True}])
+def test_a_session_that_nobody_knows_is_said_and_nothing_is_certified(home, how):
+    with home.session(scope=Scope.MAIN) as session:
+        session.log("user", "the heron nests in the boathouse")
+    with pytest.raises(NoSuchSession, match="definitely-not: there is no such session"):
+        home.forget(session="definitely-not", **how)
+    assert home.forget(session=session.id, purge=True).verified
+
+
+def test_a_session_without_a_transcript_is_known_by_what_it_wrote(home):
+    home.configure("sessions.dir", "")
+    with home.session(scope=Scope.MAIN) as session:
+        session.call("memory_write", {"target": "memory", "content": "The heron nests in the boathouse"})
+    home.undo(session=session.id)
+    assert home.forget(session=session.id).done

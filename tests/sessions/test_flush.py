@@ -154,7 +154,9 @@ def test_a_session_that_its_host_left_is_flushed_once_and_can_go_on(tmp_path):
 def test_a_night_begins_with_what_a_killed_session_left(tmp_path):
     clock = Clock(datetime(2026, 5, 8, 19, 30, tzinfo=UTC))
     with Home.create(tmp_path / "home", name="Aria", clock=clock) as home:
-        home.session(scope=Scope.MAIN).log("user", "Remember that Ana moved to Lisbon")
+        killed = home.session(scope=Scope.MAIN)
+        killed.log("user", "Remember that Ana moved to Lisbon")
+        killed.leave()  # closing the home would end it
     clock.forward(hours=8)
     with Home.open(tmp_path / "home", clock=clock) as home:
         home.dream(dry_run=True)

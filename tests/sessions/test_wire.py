@@ -5,13 +5,15 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import mcp_types
 import pytest
-from pydantic import BaseModel
+from openai.types.responses import FunctionToolParam
+from pydantic import BaseModel, TypeAdapter
 
 from anima import BadArguments, Home, NoSuchDocument, Scope, Session
+from anima.sessions.tools import Format
 from anima.testing import Clock
 
 
@@ -31,12 +33,14 @@ def chat(name: str, arguments: str, id: str = "call_1") -> dict[str, Any]:
 
 def test_tools_are_told_in_the_shape_of_each_service(session: Session) -> None:
     names = [tool.name for tool in session.tools()]
-    openai, anthropic, mcp = (session.tools(format=each) for each in ("openai", "anthropic", "mcp"))
+    openai, responses, anthropic, mcp = (session.tools(format=each) for each in get_args(Format))
 
     assert [tool["function"]["name"] for tool in openai] == names and {tool["type"] for tool in openai} == {"function"}
     assert [tool["name"] for tool in anthropic] == names and all(tool["input_schema"] for tool in anthropic)
     assert [mcp_types.Tool.model_validate(tool).name for tool in mcp] == names
-    with pytest.raises(BadArguments, match="openai, anthropic and mcp"):
+    assert [TypeAdapter(FunctionToolParam).validate_python(tool)["name"] for tool in responses] == names
+    assert {tool["strict"] for tool in responses} == {False}
+    with pytest.raises(BadArguments, match="openai, responses, anthropic, mcp"):
         session.tools(format="gemini")  # type: ignore[call-overload]
 
 

@@ -16,7 +16,7 @@ from anima.model import DocPath
 from anima.store.batch import Steps
 from anima.store.folder import Folder
 from anima.store.private import Machine
-from store_contract import ALLOW, DEEP, NOTE, StoreContract, add, text_of, write
+from store_contract import ALLOW, DEEP, NOTE, StoreContract, add, addition, text_of, write
 
 
 class FolderParts:
@@ -71,7 +71,7 @@ def test_a_file_with_several_names_is_neither_read_nor_written(parts: FolderPart
 
 def test_a_second_name_that_appears_after_the_look_is_not_written_through(parts: FolderParts) -> None:
     write(parts, NOTE, "- ours\n")
-    step = parts.hand.addition(NOTE, parts.hand.look(NOTE, whole=False), b"- more\n")
+    step = addition(parts, NOTE, "- more\n")
     (parts.root / "note.md").unlink()
     os.link(outside(parts) / "canary.md", parts.root / "note.md")
     with pytest.raises((StaleWrite, Refused)):

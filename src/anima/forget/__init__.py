@@ -17,7 +17,7 @@ from functools import cache
 from itertools import chain
 from typing import Any, NamedTuple
 
-from anima.errors import BadArguments, BadText, HomeError, NoSuchDocument, StaleWrite
+from anima.errors import BadArguments, BadText, HomeError, NoSuchDocument, NoSuchSession, StaleWrite
 from anima.forget.holders import Holder, Versions, is_document, without
 from anima.layout import Policy, layer_at, layer_of, starter_lines
 from anima.ledger.views import OWNERS
@@ -109,6 +109,10 @@ class Forget:
             touched += held[-1][1]
             left += [each for each in found if isinstance(each, Left)]
             notes += [each for each in found if isinstance(each, str)]
+        if asked.session and not touched and sought.sessions.isdisjoint(id for id, _, _ in self._headers()):
+            records = self._store.ledger.records() if self._store.begun else ()
+            if all(record.fields.get("session") != asked.session for record in records):  # nobody ever knew it
+                raise NoSuchSession(f"{asked.session}: there is no such session", hint="anima sessions lists them")
         changes = tuple(each for each in drawn if isinstance(each, Change))
         kept = tuple(dict.fromkeys((*keep, *sought.matched))) if asked.layer is None else ()
         shown = Forgetting(touched=tuple(touched), purge=purge, done=False, phrases=len(kept))
@@ -347,10 +351,7 @@ def asked_of(site: Site, **wish: Any) -> Asked:
     for name in given & {"sender", "session"}:
         if not wish[name].strip():
             raise BadArguments(f"{name} is empty")
-    try:
-        origin = Origin(wish["origin"]) if "origin" in given else None
-    except ValueError:
-        raise BadArguments(f"there is no origin {wish['origin']!r}; there are {', '.join(Origin)}") from None
+    origin = Origin.parse(wish["origin"]) if "origin" in given else None
     path, said = _line(site, wish["line"]) if "line" in given else (None, None)
     begin, end = _moment(site, wish.get("since"), time.min), _moment(site, wish.get("until"), time.max)
     if begin and end and begin > end:

@@ -11,7 +11,8 @@ import os
 import random
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from functools import partial
@@ -19,7 +20,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from anima.config import Config, TidyConfig
-from anima.errors import BadArguments, NoSuchDocument
+from anima.errors import BadArguments, HomeError, NoSuchDocument
 from anima.home.opening import make_home, open_site
 from anima.home.verbs import look_at_arguments
 from anima.layout import UNREVIEWED
@@ -29,7 +30,6 @@ from anima.prompt import Hook
 from anima.prompt.gather import AgentIdentity, Prompts, main_prompt
 from anima.site import Site, World
 from anima.store.overlay import Overlay
-from anima.store.safe_open import closed
 
 if TYPE_CHECKING:
     from anima.backup.export import Exported
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from anima.memory.write import Writer
     from anima.prompt import Prompt
     from anima.search.current import Search
-    from anima.search.rank import SearchAnswer
+    from anima.search.rank import Fusion, Hit, Legs, SearchAnswer
     from anima.sessions.session import Session, Sessions
     from anima.sessions.transcripts import Said
     from anima.upkeep.doctor import CheckedRooms
@@ -60,8 +60,6 @@ class part(Generic[T]):
 
     def __get__(self, home: Home, owner: type[Home]) -> T:
         with home._mutex:
-            if not home._is_open:
-                raise closed()
             if self._name not in home._parts:
                 home._parts[self._name] = self._make(home)
                 look_at_arguments(type(home._parts[self._name]))
@@ -83,7 +81,6 @@ class Home:
         self.clock, self.dice, self.dialect, self._embedder = site.clock, site.dice, site.layout.dialect, embedder
         self._mutex = threading.RLock()
         self._parts: dict[str, Any] = {}
-        self._is_open = True
         self.identity = AgentIdentity(site)
         self.prompts = Prompts(site, self.identity, hook)
 
@@ -152,17 +149,20 @@ class Home:
         return home
 
     def close(self) -> None:
-        """Commits what is late and lets everything go. Closing twice does no harm."""
+        """Ends the sessions that are open, as closing each would, commits what is late and lets everything go. Closing twice does
+        no harm. Another thread that is at work here is told that the home was closed."""
+        for held in list(self._parts["sessions"]._open) if "sessions" in self._parts else ():
+            with suppress(HomeError):
+                held.close()
         with self._mutex:
-            if not self._is_open:
+            if self.site.ended.is_set():
                 return
-            for name in ("index", "sessions"):
-                if name in self._parts:
-                    self._parts[name].close()
-            if "_writer" in self._parts and self.site.store.begun:
-                self.site.store.commit()
-            self.site.store.close()
-            self._is_open = False
+            self.site.ended.set()  # whoever is at work may ask for a part meanwhile, and is not waited for
+        for held in filter(None, map(self._parts.get, ("index", "sessions"))):
+            held.close()
+        if "_writer" in self._parts and self.site.store.begun:
+            self.site.store.commit()
+        self.site.store.close()
 
     def __enter__(self) -> Self:
         return self
@@ -171,7 +171,7 @@ class Home:
         self.close()
 
     def __repr__(self) -> str:
-        return f"<Home {self.name}, {self.dialect}{'' if self._is_open else ', closed'}>"
+        return f"<Home {self.name}, {self.dialect}{', closed' if self.site.ended.is_set() else ''}>"
 
     @property
     def config(self) -> Config:
@@ -241,10 +241,8 @@ class Home:
         """The index, kept in step with the files; called, it is brought up to date."""
         from anima.search.current import Search
         from anima.search.embed import embedder_for
-        from anima.search.rank import Query
         from anima.upkeep import Retention
 
-        look_at_arguments(Query, "__init__")  # further arguments of a search are its fields
         return Search(
             self.site,
             embedder=lambda: (
@@ -355,18 +353,9 @@ class Home:
 
         A group chat (`chat_type`) narrows the scope to GROUP; `group` gives it a layer. `complete` is the host's model.
         Raises BadArguments when a binding gives this channel, account and chat to another agent."""
-        return self.sessions.begin(
-            scope=scope,
-            channel=channel,
-            sender=sender,
-            access=access,
-            model=model,
-            complete=complete,
-            account=account,
-            chat=chat,
-            chat_type=chat_type,
-            group=group,
-        )
+        who: dict[str, Any] = {"channel": channel, "sender": sender, "account": account, "chat": chat, "group": group}
+        who |= {"chat_type": chat_type, "access": access}
+        return self.sessions.begin(scope=scope, model=model, complete=complete, **who)
 
     def resume(
         self, id: str, *, model: str | None = None, access: Access = "rw", complete: Complete | None = None
@@ -422,16 +411,32 @@ class Home:
         sender: str | None = None,
         limit: int = 6,
         at: date | datetime | None = None,
-        **more: Any,
+        kinds: Collection[str] | None = None,
+        since: date | None = None,
+        trusted_only: bool = True,
+        fusion: Fusion = "context",
+        legs: Legs = "both",
+        min_score: float = 0.0,
+        half_life: float | None = None,
+        mmr: float | None = None,
+        per_source: int | None = None,
+        explain: bool = False,
+        rerank: Callable[[str, Sequence[Hit]], Sequence[float]] | None = None,
     ) -> SearchAnswer:
         """Hits for a question, best first, as this listener may see them; `.notes` says why there are none.
-
-        `at` is when the question is put ("two weeks ago" counts from there). `more` are the fields of `search.Query`:
-        fusion, legs, min_score, half_life, mmr, per_source, explain, rerank; and `kinds`, `since`, `trusted_only`.
-        """
+        `at` is when the question is put ("two weeks ago" counts from there); `since` a day, `kinds` of documents narrow it. A line
+        counts half after `half_life` days; `mmr` is 1 for relevance alone, 0 for variety; `rerank` gives each hit another score."""
         at, listener = self.site.now() if at is None else at, self.site.listener(scope, sender)
-        answer = self.index.search(listener, query, limit=limit, at=at, **more)
-        if "kinds" in more or not self.site.store.documents.names(UNREVIEWED):
+        how: dict[str, Any] = {
+            "fusion": fusion,
+            "legs": legs,
+            "min_score": min_score,
+            "half_life": half_life,
+            "mmr": mmr,
+        }
+        how |= {"per_source": per_source, "explain": explain, "rerank": rerank, "kinds": kinds, "since": since}
+        answer = self.index.search(listener, query, limit=limit, at=at, trusted_only=trusted_only, **how)
+        if kinds is not None or not self.site.store.documents.names(UNREVIEWED):
             return answer
         waiting = self.index.waiting(listener, query, at=at)
         note = f"{waiting} noted line{'s' if waiting > 1 else ''} may match too, and wait for you: anima review"
@@ -567,7 +572,8 @@ class Home:
         dry_run: bool = False,
     ) -> Forgetting:
         """Forgets texts or a pattern wherever they stand, or a line (`PATH:NUMBER`), a session, what a sender said, what
-        came from an origin or in a time. With `purge`, from history and every byte of the home; `dry_run` only looks."""
+        came from an origin or in a time. With `purge`, from history and every byte of the home; `dry_run` only looks.
+        Raises NoSuchSession."""
         what = {"text": text, "pattern": pattern, "line": line, "session": session, "sender": sender, "origin": origin}
         return self._forget.ask(**what, since=since, until=until, purge=purge, dry_run=dry_run)
 
@@ -583,7 +589,7 @@ class Home:
         return self.site.register.trusts(self.name, self.site.store.identity)
 
 
-look_at_arguments(Home)
+look_at_arguments(Home, "__enter__")
 
 
 def checked_rooms() -> CheckedRooms:

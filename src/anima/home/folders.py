@@ -75,19 +75,9 @@ def restore(
         with home or nullcontext():
             yield home.snapshots if home else None
 
-    return restore(
-        str(archive),
-        path,
-        opens=opens,
-        transcript=without,
-        register=Register(user_folder(given)),
-        now=moment(),
-        identities=identities,
-        large=large,
-        other=other,
-        dry_run=dry_run,
-        progress=progress,
-    )
+    how: dict[str, Any] = {"identities": identities, "large": large, "other": other, "dry_run": dry_run}
+    how |= {"register": Register(user_folder(given)), "now": moment(), "progress": progress}
+    return restore(str(archive), path, opens=opens, transcript=without, **how)
 
 
 def migrate(source: str | Path, target: str | Path, *, progress: Callable[[int, int], None] | None = None) -> Migration:

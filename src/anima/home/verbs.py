@@ -1,15 +1,15 @@
-"""What a verb takes: an argument of another type than its annotation says is refused before anything is done.
+"""What a verb takes: an argument of another type than its annotation says, or a number below the least, is refused before
+anything is done; so is what is asked of a closed home.
 
 Promise: BadArguments is a sentence with the verb, the argument, what it takes and what was given; signatures and help stay as
-they are, and annotations are read when a verb is first called. Not here: arguments that are missing or that nobody knows, of
-which Python speaks itself, and values that a verb refuses.
+they are. Annotations are read when a verb is first called. Not here: missing or unknown arguments, other wrong values.
 """
 
 from __future__ import annotations
 
 import builtins
 import re
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache, wraps
 from inspect import signature, unwrap
 from itertools import chain, repeat
@@ -18,21 +18,27 @@ from types import FunctionType, UnionType
 from typing import IO, Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from anima.errors import BadArguments, printable
+from anima.site import Site
+from anima.store.safe_open import closed
 
 _LOOKS = "_looks_at_arguments"
 _NUMBERS: dict[Any, Any] = {int: Integral, float: Real}  # of other libraries, too
+_COUNTED = {"limit", "most", "per_source"}  # of which there is one at least; other whole numbers begin with 0
 
 
 def look_at_arguments(kind: type, *names: str) -> None:
-    """Has the public verbs of a class (or those of these names), also those it has from others, look at what they are given."""
+    """Has the public verbs of a class (and those of these names), also those it has from others, look at what they are given."""
     for owner, name, found in [(each, *item) for each in kind.__mro__ for item in vars(each).items()]:
         verb = getattr(found, "__func__", found)  # of a class or static method
-        is_asked = name in names if names else not name.startswith("_")
-        if is_asked and isinstance(verb, FunctionType) and not hasattr(verb, _LOOKS):
-            setattr(owner, name, _looking(verb) if verb is found else type(found)(_looking(verb)))
+        if (name in names or not name.startswith("_")) and isinstance(verb, FunctionType):
+            setattr(owner, name, looking(verb) if verb is found else type(found)(looking(verb)))
 
 
-def _looking(verb: Callable[..., Any]) -> Callable[..., Any]:
+def looking(verb: Callable[..., Any]) -> Callable[..., Any]:
+    """A function that looks at what it is given."""
+    if hasattr(verb, _LOOKS):
+        return verb
+
     @wraps(verb)
     def looks(*given: Any, **more: Any) -> Any:
         takes, places, rest = _signature(verb)
@@ -41,10 +47,25 @@ def _looking(verb: Callable[..., Any]) -> Callable[..., Any]:
             if not _fits(value, takes.get(name, Any)):
                 said = f"{verb.__qualname__}: {name} takes {_told(takes[name])}, not {_given(value)}"
                 raise BadArguments(said, hint=f"hand them over one by one: *{name}" if name == rest else None)
-        return verb(*given, **more)
+            if takes.get(name) in (int, int | None) and value is not None and value < (least := int(name in _COUNTED)):
+                raise BadArguments(f"{verb.__qualname__}: {name} is {least} or more, not {value}")
+        try:
+            if _has_ended(given) and verb.__name__ not in ("close", "leave"):
+                raise closed()
+            return verb(*given, **more)
+        except Exception:
+            if _has_ended(given):  # meanwhile, by another thread, which took away what this one stood on
+                raise closed() from None
+            raise
 
     setattr(looks, _LOOKS, True)
     return looks
+
+
+def _has_ended(given: Sequence[object]) -> bool:
+    """Whether the home was closed to which the owner of a verb belongs."""
+    site = next((found for name in ("site", "_site") if given and (found := getattr(given[0], name, None))), None)
+    return isinstance(site, Site) and site.ended.is_set()
 
 
 @cache
@@ -72,6 +93,8 @@ def _fits(value: object, wanted: Any) -> bool:
         return True
     if not isinstance(value, _NUMBERS.get(origin, origin)) or (parts and isinstance(value, str)):
         return False  # a text is no list of texts
+    if origin in _NUMBERS and (isinstance(value, bool) or value != value):
+        return False  # what is no number is none
     if isinstance(value, Mapping) and len(parts) == 2:
         return all(_fits(key, parts[0]) and _fits(value[key], parts[1]) for key in value)
     return not parts or not isinstance(value, Collection) or all(_fits(each, parts[0]) for each in value)

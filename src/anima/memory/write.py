@@ -8,6 +8,7 @@ Not here: what a verb wants to write (text.pages, sessions), the owner's yes (in
 
 from __future__ import annotations
 
+import logging
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -36,6 +37,7 @@ from anima.model import (
     Receipt,
     Scope,
     Severity,
+    Status,
     Verdict,
     digest_of,
 )
@@ -47,6 +49,7 @@ from anima.text.markdown import heading_of, lines_of
 from anima.text.pages import log_heading, log_line, opening_for, remembered, replaced, twin_of
 from anima.text.toml import edited
 
+log = logging.getLogger("anima.memory")
 _FORGOTTEN = "the owner had this forgotten"
 _LONG, _SAID = 100_000, 80  # characters of a text that words are looked for in, and of the words
 
@@ -409,15 +412,16 @@ class Writer:
         words = "" if judged.findings else next(filter(None, (self._words(c, approver) for c in changes)), "")
         batch = Batch(changes=changes, verdict=judged.verdict, what=what, of=of, approver=approver, words=words)
         written = self.store.write(batch)
-        if written.repeated:
-            return tuple(_receipt(change, "written", judged, proposal=of) for change in changes)
         paths = tuple({path.key: path for c in changes for path in (c.path, c.to) if path}.values())
-        for watcher in self.watchers:
-            watcher(paths)
-        return tuple(
-            _receipt(change, "written", judged, revision=written.revision, digest=digest, change=written.change)
-            for change, digest in zip(changes, written.digests, strict=True)
-        )
+        for watcher in tuple(self.watchers):
+            try:
+                watcher(paths)
+            except Exception:  # whatever becomes of who is told, it is written
+                log.exception("whoever is told of writes raised an error")
+        digests = written.digests or (digest_of(self.site.text_of(change.to or change.path)) for change in changes)
+        same = {"revision": written.revision, "change": written.change, "proposal": of if written.repeated else None}
+        told = zip(changes, digests, strict=True)
+        return tuple(_receipt(change, "written", judged, digest=digest, **same) for change, digest in told)
 
     def _words(self, change: Change, approver: str | None) -> str:
         """What a change adds, in a few words, for history: where nobody but the owner, a clean session of theirs, or who has
@@ -502,7 +506,7 @@ def _may_give_reasons(change: Change) -> bool:
     return change.actor is not Actor.AGENT or (is_owners and not untrusted(change))
 
 
-def _receipt(wish: Change, status: str, judged: Judged, **more: Any) -> Receipt:
+def _receipt(wish: Change, status: Status, judged: Judged, **more: Any) -> Receipt:
     return Receipt(
         status=status,
         path=wish.to or wish.path,

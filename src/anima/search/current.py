@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime
 from typing import Any
 
-from anima.errors import HomeError
+from anima.errors import BadArguments, HomeError
 from anima.layout import Layout, Listener, Policy, is_unreviewed, keeper_of, row_at
 from anima.model import DocPath, Document, Embedder, Scope
 from anima.search import OWNER_ALONE
@@ -245,7 +245,10 @@ class Search:
     ) -> SearchAnswer:
         """What a listener may find, after a look at whether the files changed; with `since`, in dated documents from that
         day on. Without `trusted_only`, lines nobody vouched for too: for the owner's eyes, never for a model."""
-        report = self.catch_up()
+        known = {"note", *(row.kind for row in (*self._layout.rows, *self._layout.others))}
+        if unknown := sorted({*(kinds or ())} - known):
+            raise BadArguments(f"there is no kind {unknown[0]!r} of documents; there are {', '.join(sorted(known))}")
+        kinds, report = None if kinds is None else frozenset(kinds), self.catch_up()
         seen = replace(self.filter_for(listener, kinds), since=since, trusted_only=trusted_only)
         query, tells_all = Query(text=text, limit=limit, at=at, **more), listener.sees_all
         answer = run(self._kept, self.embedder, query, seen, tells_all=tells_all)
@@ -256,8 +259,7 @@ class Search:
         """How many lines that nobody reviewed may answer too. Only the owner's conversations are told of any."""
         if listener.scope is not Scope.MAIN:
             return 0
-        kinds = frozenset({"unreviewed"})
-        return len(self.search(listener, text, limit=20, at=at, kinds=kinds, trusted_only=False))
+        return len(self.search(listener, text, limit=20, at=at, kinds=["unreviewed"], trusted_only=False))
 
     def graph(self, listener: Listener, *, most: int = MOST) -> Graph:
         """Who and what the home speaks of, as far as the listener may see it."""

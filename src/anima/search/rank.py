@@ -192,8 +192,6 @@ def run(
 
 
 def _check(query: Query) -> None:
-    if query.limit < 1:
-        raise BadArguments("a search has a limit of at least 1")
     if not query.text.strip():
         raise BadArguments("a search needs a question")
     if query.half_life is not None and query.half_life <= 0:

@@ -215,11 +215,7 @@ class Hand:
 
     def taint(self, origin: Origin | str) -> None:
         """A host says that text of this origin came in."""
-        try:
-            found = Origin(origin)
-        except ValueError:
-            raise BadArguments(f"there is no origin {origin!r}; there are {', '.join(Origin)}") from None
-        self.take_in("", origins={found})
+        self.take_in("", origins={Origin.parse(origin)})
 
     def _carry_on(self, last: Resumed) -> None:
         """Takes up what the transcript says was read. Where it cannot be read, the worst is assumed."""

@@ -83,7 +83,7 @@ class SelfReport:
         places = dict.fromkeys(DocPath.parse(listener.path_of(row)) for row in rows)
         there = (place for place in places if site.store.documents.exists(place))
         return {
-            "sessions_total": transcripts.list(transcripts.asker(listener), 0).total,
+            "sessions_total": transcripts.list(transcripts.asker(listener), 1).total,
             "memories_stored": len(bullets),
             # What the nights of this home kept, and the lines that were dreamed elsewhere and say so.
             "memories_promoted": nights.kept + len(dreamed),

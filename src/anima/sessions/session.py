@@ -15,6 +15,7 @@ from dataclasses import replace
 from datetime import timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self, overload
+from weakref import WeakSet
 
 from anima.errors import BadArguments, HomeError, NoSuchSession, for_a_model
 from anima.layout import Listener, Sight, is_groups, place_of
@@ -52,6 +53,7 @@ class Session(Hand):
 
     def __post_init__(self, talk: Transcript | None) -> None:
         super().__post_init__(talk)
+        self.rooms._open.add(self)
         self._flush_mutex, self._is_flushing = threading.RLock(), False
         rooms, self._flushing = self.rooms, Flushing(self)
         self._calling = Calling(self, rooms.search, lambda: Past(self.site, rooms.writer()))
@@ -162,7 +164,7 @@ class Session(Hand):
 
     def tools(self, format: Format | None = None) -> tuple[Tool, ...] | list[dict[str, Any]]:
         """The tools this session has: those of its scope that the configuration allows its agent. With a format, as that
-        service is told of them: `openai` (chat), `anthropic`, `mcp`."""
+        service is told of them: `openai` (chat), `responses` (OpenAI's newer API), `anthropic`, `mcp`."""
         found = tools_for(self.site, self.listener.scope)
         return found if format is None else [tool.described(format) for tool in found]
 
@@ -186,10 +188,10 @@ class Session(Hand):
 
         return self._recorded_call(name, given, id, work)
 
-    def change(self, kind: Kind, path: str, *, to: str | None = None, id: str | None = None) -> dict[str, Any]:
-        """Moves or deletes a document, for tools of other makes that can: over the gate, answered and on record like a call.
-        Raises NoSuchDocument, also where the listener does not see all of it."""
-        given = {"path": path} | ({"to": to} if to is not None else {})
+    def change(self, kind: Kind | str, path: str, *, to: str | None = None, id: str | None = None) -> dict[str, Any]:
+        """Moves or deletes a document (`move` or `delete`), for tools of other makes that can: over the gate, answered and on
+        record like a call. Raises NoSuchDocument, also where the listener does not see all of it."""
+        kind, given = Kind.parse(kind), {"path": path} | ({"to": to} if to is not None else {})
         return self._recorded_call(f"memory_{kind}", given, id, lambda: self._calling.change(kind, path, to))
 
     def _recorded_call(
@@ -374,6 +376,7 @@ class Sessions(Rooms):
     ) -> None:
         super().__init__(site)
         self.prompts, self.writer, self.search, self.propose, self.nights = prompts, writer, search, propose, nights
+        self._open = WeakSet[Session]()  # those that somebody holds, some of them ended
         self._looked_at: dict[str, int] = {}  # how long idle sessions were when they were flushed
 
     @cached_property
@@ -409,7 +412,7 @@ class Sessions(Rooms):
         an agent elsewhere, and counts as having read text from outside. With an `id`, the session has that of the
         conversation elsewhere that it is. Raises BadArguments when a binding gives this channel, account and chat to
         another agent, and for an id that there is: what was read in that session must not be lost."""
-        if id and self.kept and self.has(id):
+        if id and self.kept and self.path_of(id) and self.has(id):  # an id that can be none has no path
             raise BadArguments(f"there is a session {id} already; it can be resumed")
         if self.site.config.binding and (channel or account or chat):  # one agent never speaks in the place of another
             agent = self.agent_for(channel=channel, account=account, chat=chat)

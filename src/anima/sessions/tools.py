@@ -12,14 +12,14 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from anima.errors import BadArguments, meant, printable
 from anima.model import Scope
 from anima.site import Site
 from anima.text import read_table
 
-Format = Literal["openai", "anthropic", "mcp"]
+Format = Literal["openai", "responses", "anthropic", "mcp"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,11 +82,13 @@ class Tool:
         return {"type": "object", "properties": properties, "required": needed, "additionalProperties": False}
 
     def described(self, format: Format) -> dict[str, Any]:
-        """The tool as a service wants to be told of it: OpenAI's chat, Anthropic's messages, or MCP."""
+        """The tool as a service wants to be told of it: OpenAI's chat or responses, Anthropic's messages, or MCP."""
+        about = {"name": self.name, "description": self.about, "parameters": self.schema()}
         match format:
             case "openai":
-                about = {"name": self.name, "description": self.about, "parameters": self.schema()}
                 return {"type": "function", "function": about}
+            case "responses":
+                return {"type": "function", **about, "strict": False}  # strict, every argument would have to be given
             case "anthropic":
                 return {"name": self.name, "description": self.about, "input_schema": self.schema()}
             case "mcp":
@@ -99,7 +101,7 @@ class Tool:
                     "outputSchema": self.answer_schema(),
                     "annotations": hints | {"idempotentHint": self.idempotent, "openWorldHint": False},
                 } | ({"_meta": {"anthropic/alwaysLoad": True}} if self.always else {})
-        raise BadArguments(f"there is no format {format!r}; there are openai, anthropic and mcp")
+        raise BadArguments(f"there is no format {format!r}; there are {', '.join(get_args(Format))}")
 
     def checked(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """The arguments with defaults filled in. Raises BadArguments."""

@@ -54,7 +54,7 @@ class Written:
 
     change: str | None = None  # its number in the ledger; None where nothing changed
     revision: str | None = None
-    digests: tuple[str | None, ...] = ()  # of each new text; None for an append
+    digests: tuple[str, ...] = ()  # of each document as it stands now
     repeated: bool = False  # whether this approval was carried out before
 
 

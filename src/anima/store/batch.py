@@ -30,7 +30,7 @@ from anima.store.safe_open import Signature, Unconfirmed, as_damage, assured, he
 # What a crash left of one edit: it stands; half is done, and can be finished; it was not begun, and can be; a piece of an
 # append is there; its text is gone, or somebody else wrote there since, and theirs stays.
 _State = Literal["stands", "half", "ready", "torn", "lost"]
-_Plan = tuple[Edit | None, list["FileStep"], str | None]  # None where nothing would change; the new text's digest
+_Plan = tuple[Edit | None, list["FileStep"], str]  # None where nothing would change; the new text's digest
 _Ahead = list[Callable[[], "FileStep"]]  # what is being staged in threads: each waits for all of it
 # A batch that the gate allowed before the crash is finished, not judged again.
 RECOVERY = Verdict(answer=Answer.ALLOW, rule="recovery", reason="the gate had allowed it before it was interrupted")
@@ -78,14 +78,6 @@ class Steps:
 
     def removal(self, path: DocPath, standing: Present) -> FileStep:
         return FileStep(path=path, actual=standing.actual, do="remove", was=standing.signature)
-
-    def addition(self, path: DocPath, standing: Present, data: bytes) -> FileStep:
-        """Bytes for the end of a file, with a line end first when the file lacks its last one."""
-        if standing.size:
-            with _written(path), self._store.regular(standing.actual) as (fd, found):
-                if os.pread(fd, 1, max(0, found.st_size - 1)) != b"\n":
-                    data = b"\n" + data
-        return FileStep(path=path, actual=standing.actual, do="append", data=data, was=standing.signature)
 
     def carry_out(self, steps: Iterable[FileStep], verdict: Verdict) -> None:
         """Does the steps in order. Raises StaleWrite, before the first, when somebody wrote since we looked; Unconfirmed when
@@ -219,10 +211,10 @@ class Batches:
         self._of, self._folder, self._machine = store, store.documents, store.machine
         self.steps = Steps(self._folder, self._machine)
 
-    def write(self, batch: Batch) -> tuple[Intent | None, tuple[str | None, ...]]:
+    def write(self, batch: Batch) -> tuple[Intent | None, tuple[str, ...]]:
         """Writes a batch: its intent, None where nothing changed, and the digest of each new text. Raises StaleWrite or
         Damaged with nothing changed; only Unconfirmed means that all is written, and the disk did not give its word."""
-        standings = [self._look(change, is_log=batch.is_log) for change in batch.changes]
+        standings = [self._look(change) for change in batch.changes]
         self._of.keep_before(batch)
         plans, ahead = list[_Plan](), _Ahead()
         try:
@@ -230,7 +222,7 @@ class Batches:
                 plans.append(self._plan(change, standing, ahead, is_log=batch.is_log))
         except BaseException:
             with suppress(Exception):  # what was begun is waited for: nothing goes on without the lock
-                plans += [(None, [staged()], None) for staged in ahead]
+                plans += [(None, [staged()], "") for staged in ahead]
             for staged in [step.staged for _, steps, _ in plans for step in steps if step.staged]:
                 self._machine.unstage(staged)
             raise
@@ -257,30 +249,23 @@ class Batches:
         with suppress(HomeError):  # intent and files are on the disk: whoever looks next finds that it stands
             self._of.ledger.done(intent.id, sync=False)
 
-    def _look(self, change: Change, *, is_log: bool) -> Present:
-        """What stands there, once it is known where it came from. A log that is as we left it is not read."""
-        view = self._of.provenance
-        if is_log and view.knows(change.path):
-            standing = self.steps.look(change.path, whole=False)
-            if standing.signature is not None and view.size_of(change.path) == standing.size:
-                return standing
-        standing = self.steps.look(change.path)
+    def _look(self, change: Change) -> Present:
+        """What stands there, once it is known where it came from."""
+        view, standing = self._of.provenance, self.steps.look(change.path)
         if seen := seen_record(view, change.path, standing, key=self._of.ledger.key):
             self._of.ledger.add(*seen)
         change.check_base(standing.text)
         return standing
 
     def _plan(self, change: Change, standing: Present, ahead: _Ahead, *, is_log: bool) -> _Plan:
-        """What a change comes to. An append has no digest: a long log is not read again only to tell it."""
-        step = None
-        if is_log and standing.signature is not None:
-            step = self.steps.addition(change.path, standing, change.text.encode("utf-8"))
-            standing = replace(standing, gap=step.data.decode("utf-8").removesuffix(change.text))
+        """What a change comes to."""
         there = self.steps.look(change.to) if change.kind is Kind.MOVE and change.to is not None else None
         key, begin = self._of.ledger.key, partial(self._begin, change.path, standing, ahead)
         edit = edit_of(change, standing, key=key, there=there, is_log=is_log, begin=begin)
-        if edit is None or step is not None:
-            return edit, [step] if step else [], None
+        if edit is None or edit.kind is Kind.APPEND:
+            data, was = (standing.gap + change.text).encode("utf-8"), standing.signature
+            step = FileStep(path=change.path, actual=standing.actual, do="append", data=data, was=was)
+            return edit, [step] if edit else [], digest_of(change.after(standing.text))
         removal = self.steps.removal(change.path, standing)
         if edit.kind is Kind.DELETE:
             return edit, [removal], ""
@@ -407,7 +392,7 @@ def _check_writable(path: DocPath, found: os.stat_result) -> None:
 
 def _written(path: DocPath) -> AbstractContextManager[None]:
     def elsewhere(error: OSError) -> BadPath | None:
-        said = "it lies behind a link or on another file system; nothing was written"
-        return BadPath(path.text, said) if error.errno in (errno.ELOOP, errno.EXDEV) else None
+        said = "it lies behind a link or a file, or on another file system; nothing was written"
+        return BadPath(path.text, said) if error.errno in (errno.ELOOP, errno.EXDEV, errno.ENOTDIR) else None
 
     return as_damage(f"{path}: cannot be written", instead=elsewhere)

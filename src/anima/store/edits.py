@@ -40,13 +40,12 @@ class Present:
     actual: str
     text: str | None
     size: int = 0
-    gap: str = ""
     signature: Signature | None = None  # of a file: what tells that it changed
     mode: int = 0o600
 
-
-def gap_of(text: str) -> str:
-    return "" if not text or text.endswith("\n") else "\n"
+    @property
+    def gap(self) -> str:
+        return "" if not self.text or self.text.endswith("\n") else "\n"
 
 
 def edit_of(

@@ -72,13 +72,13 @@ class HomeLock:
         called whenever the lock was taken; what it raises, whoever wanted the lock gets. With `counts` holders are."""
         self._entered, self._counts = entered, counts
         self._opened, self._standing, self._fd, self._process = opened, standing, -1, 0
-        self._mutex, self._depth = threading.RLock(), 0
+        self.mutex, self._depth = threading.RLock(), 0
         self.token = 0  # where holders are counted: greater than that of every earlier one
 
     @contextmanager
     def hold(self, patience: float = PATIENCE) -> Iterator[None]:
         """The home is ours inside. Raises HomeBusy with the holder's name after `patience` seconds."""
-        if not self._mutex.acquire(timeout=patience):
+        if not self.mutex.acquire(timeout=patience):
             raise HomeBusy("another thread of this process", seconds=patience)
         try:
             if self._depth == 0:
@@ -97,7 +97,7 @@ class HomeLock:
                 if self._depth == 0:
                     unlock(self._fd, self.close)
         finally:
-            self._mutex.release()
+            self.mutex.release()
 
     def _locked(self) -> bool:
         if self._process != os.getpid():  # a descriptor from before a fork is one lock for both processes

@@ -198,7 +198,7 @@ class FolderStore:
         with self.lock():
             self.finish()
             if batch.what == "approve" and batch.of and self.ledger.carried_out(batch.of):
-                return Written(digests=(None,) * len(batch.changes), repeated=True)  # by somebody else, a moment ago
+                return Written(repeated=True)  # by somebody else, a moment ago
             intent, digests = self._batches.write(batch)
         if intent is not None and batch.words:
             self._words = {**dict(list(self._words.items())[-50:]), intent.id: batch.words}
@@ -352,11 +352,12 @@ class FolderStore:
             return self.ledger.add(kind, fields, sync=sync)
 
     def close(self) -> None:
-        if self._history is not None:
-            self._history.close()
-        self.log.close()
-        self.documents.close()
-        self.machine.lock.close()
+        with self.machine.lock.mutex:  # what another thread writes is written to its end
+            if self._history is not None:
+                self._history.close()
+            self.log.close()
+            self.documents.close()
+            self.machine.lock.close()
 
 
 def _matters(_change: object, path: str) -> bool:

@@ -168,16 +168,16 @@ class HeldFolder:
         self.epoch = self.signature(RESTORED)  # a restore puts another file there
 
     def close(self) -> None:
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
 
     @property
     def fd(self) -> int:
         """The folder itself, held open. Raises BadArguments once it was let go."""
-        if self._fd < 0:
+        if (fd := self._fd) < 0:  # looked at once: another thread may close it
             raise closed()
-        return self._fd
+        return fd
 
     @property
     def identity(self) -> str:

@@ -43,7 +43,6 @@ from anima.store import (
 from anima.store.edits import (
     Present,
     edit_of,
-    gap_of,
     intent_of,
     late_note,
     message_of,
@@ -427,7 +426,7 @@ class MemoryStore:
         must_allow(batch.verdict)
         with self.lock():
             if batch.what == "approve" and batch.of and self.ledger.carried_out(batch.of):
-                return Written(digests=(None,) * len(batch.changes), repeated=True)
+                return Written(repeated=True)
             present = [self._look(change) for change in batch.changes]
             if not batch.is_log:
                 self.commit()
@@ -435,18 +434,17 @@ class MemoryStore:
             for change, found in zip(batch.changes, present, strict=True):
                 there = self._present(change.to) if change.to else None
                 edits.append(edit_of(change, found, key=self.key, there=there, is_log=batch.is_log))
+            digests = tuple(digest_of(c.after(found.text)) for c, found in zip(batch.changes, present, strict=True))
             if not any(edits):
-                return Written(digests=(None,) * len(edits))
+                return Written(digests=digests)
             intent = intent_of(batch, [edit for edit in edits if edit], ledger=self.ledger)
             self.ledger.intend(intent)
-            digests = tuple(
-                self._apply(change, found) if edit else None
-                for change, found, edit in zip(batch.changes, present, edits, strict=True)
-            )
+            for change, found, edit in zip(batch.changes, present, edits, strict=True):
+                if edit:
+                    self._apply(change, found)
             self.ledger.done(intent.id, sync=False)
             revision = None if batch.is_log else self.commit(reason=batch.changes[0].reason)
-        is_log = batch.is_log and present[0].text is not None
-        return Written(change=intent.id, revision=revision, digests=(None,) if is_log else digests)
+        return Written(change=intent.id, revision=revision, digests=digests)
 
     def _present(self, path: DocPath) -> Present:
         try:
@@ -454,7 +452,7 @@ class MemoryStore:
         except NoSuchDocument:
             text = None
         actual = self.documents.actual(path) or path.text
-        return Present(actual=actual, text=text, size=len((text or "").encode("utf-8")), gap=gap_of(text or ""))
+        return Present(actual=actual, text=text, size=len((text or "").encode("utf-8")))
 
     def _look(self, change: Change) -> Present:
         found = self._present(change.path)
@@ -463,15 +461,14 @@ class MemoryStore:
         change.check_base(found.text)
         return found
 
-    def _apply(self, change: Change, found: Present) -> str:
+    def _apply(self, change: Change, found: Present) -> None:
         new = change.after(found.text)
         if change.kind is Kind.MOVE and change.to is not None:
             self._put(change.to, change.to.text, (new or "").encode("utf-8"))
         if new is None or change.kind is Kind.MOVE:
             self._shelf.gone.append((self._shelf.next_version(), self._shelf.files.pop(change.path.key).path))
-            return "" if new is None else digest_of(new)
+            return
         self._put(change.path, found.actual, new.encode("utf-8"))
-        return digest_of(new)
 
     def _put(self, path: DocPath, actual: str, data: bytes) -> None:
         self._shelf.files[path.key] = _File(actual, data, self._shelf.next_version(), self.rules.clock())

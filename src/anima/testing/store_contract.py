@@ -70,7 +70,12 @@ class StoreContract:
         text = "\ufeff# Título 🌿\r\n\tline\n\nno end"
         written = put(home(), NOTE, text)
         assert text_of(home(), NOTE) == text
-        assert written.digests == (digest_of(text),)
+        assert written.digests == put(home(), NOTE, text).digests == (digest_of(text),)
+
+    def test_the_digest_of_what_was_appended_to_is_that_of_all_of_it(self, home: Opens) -> None:
+        for line in ("one", "two\n", "three"):
+            assert add(home(), NOTE, line).digests == (digest_of(text_of(home(), NOTE)),)
+        assert text_of(home(), NOTE) == "one\ntwo\nthree"
 
     def test_what_is_not_there_is_said_so(self, home: Opens) -> None:
         store = home()

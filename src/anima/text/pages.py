@@ -474,7 +474,7 @@ def log_heading(now: datetime) -> str:
 def replaced(text: str, old: str, new: str, *, every: bool, path: str) -> str:
     """The text with one string for another. Raises BadArguments when it is not there, or there more than once."""
     if not old:
-        raise BadArguments("old_string is empty; say which text to replace")
+        raise BadArguments("the text to replace is empty; say which one")
     count = text.count(old)
     if count == 0 and "\r\n" in text and "\r\n" not in old:
         old, new = old.replace("\n", "\r\n"), new.replace("\n", "\r\n")
@@ -493,7 +493,7 @@ def replaced_in(text: str, part: View, old: str, new: str, *, every: bool, path:
     """The whole text with one string for another in what this listener sees of it. What is hidden stays where it is, and
     whatever is wrong gets one answer, so that trying tells nothing about it."""
     if not old:
-        raise BadArguments("old_string is empty; say which text to replace")
+        raise BadArguments("the text to replace is empty; say which one")
     if "\r\n" in part.text and "\r\n" not in old and old not in part.text:
         old, new = old.replace("\n", "\r\n"), new.replace("\n", "\r\n")
     found = [match.start() for match in re.finditer(re.escape(old), part.text)]

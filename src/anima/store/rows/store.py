@@ -28,7 +28,7 @@ from anima.ledger import Edit, Key, Ledger, Record, parse
 from anima.ledger.views import CHANGED, Provenance, verify
 from anima.model import Change, DocPath, Kind, Remark, Verdict, digest_of
 from anima.store import Batch, Brought, Mend, Rules, Whole, Written, never_whole, text_of
-from anima.store.edits import Heads, Present, edit_of, gap_of, intent_of, late_note, must_allow, seen_record
+from anima.store.edits import Heads, Present, edit_of, intent_of, late_note, must_allow, seen_record
 from anima.store.lock import PATIENCE, flock, restored_meanwhile
 from anima.store.rows import RowPlace
 from anima.store.rows.files import FileRows, RecordLog, Room, RowDocuments, RowLogs, RowState
@@ -204,7 +204,7 @@ class RowStore:
 
     def _write(self, batch: Batch) -> Written:
         if batch.what == "approve" and batch.of and self.ledger.carried_out(batch.of):
-            return Written(digests=(None,) * len(batch.changes), repeated=True)
+            return Written(repeated=True)
         view, present = self.provenance, self._standing(batch)
         for change in batch.changes:
             if seen := seen_record(view, change.path, present[change.path.key], key=self.key):
@@ -216,8 +216,9 @@ class RowStore:
         for change in batch.changes:
             found, there = present[change.path.key], present[change.to.key] if change.to else None
             edits.append(edit_of(change, found, key=self.key, there=there, is_log=batch.is_log))
+        digests = tuple(digest_of(each.after(present[each.path.key].text)) for each in batch.changes)
         if not any(edits):
-            return Written(digests=(None,) * len(edits))
+            return Written(digests=digests)
         more = new = 0  # of what the tenant may have no more of
         for change in batch.changes:
             found = present[change.path.key]
@@ -227,8 +228,9 @@ class RowStore:
         self.room.need(bytes=more, documents=new)
         intent = intent_of(batch, [edit for edit in edits if edit], ledger=self.ledger)
         self.ledger.intend(intent)
-        planned = zip(batch.changes, edits, strict=True)
-        digests = tuple(self._apply(each, present[each.path.key], edit) if edit else None for each, edit in planned)
+        for change, edit in zip(batch.changes, edits, strict=True):
+            if edit:
+                self._apply(change, present[change.path.key], edit)
         self.ledger.done(intent.id, sync=False)
         if batch.words:
             self._words = {**dict(list(self._words.items())[-50:]), intent.id: batch.words}
@@ -243,17 +245,17 @@ class RowStore:
             if key in found:
                 actual, data = found[key]
                 text = text_of(path, data)
-                standing[key] = Present(actual=actual, text=text, size=len(data), gap=gap_of(text))
+                standing[key] = Present(actual=actual, text=text, size=len(data))
             else:
                 standing[key] = Present(actual=self.documents.spelt(path), text=None)
         return standing
 
-    def _apply(self, change: Change, found: Present, edit: Edit) -> str | None:
+    def _apply(self, change: Change, found: Present, edit: Edit) -> None:
         version = self.next_version()
         if edit.kind is Kind.APPEND:
             data = (found.gap + change.text).encode("utf-8")
             self.files.add(found.actual, found.size, data, version=version)
-            return None
+            return
         new = found.text if edit.kind is Kind.MOVE else change.after(found.text)
         if new is not None:
             self.files.put(edit.to or found.actual, new.encode("utf-8"), version=version)
@@ -261,7 +263,6 @@ class RowStore:
             self.files.remove(found.actual)
             sql = "insert into anima.gone values(%(tenant)s, %(home)s, %(version)s, %(path)s)"
             self.rows.tell(sql, version=version, path=found.actual)
-        return "" if new is None else digest_of(new)
 
     def next_version(self) -> int:
         """The number of a document that changes now. Under the lock."""
