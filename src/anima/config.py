@@ -508,11 +508,9 @@ _MACHINES = frozenset(
 _KEYS: dict[str, _Key] = {
     "dialect": _Key(_one_of(*DIALECT_NAMES)),
     "timezone": _Key(lambda raw: timezone(raw).key if _text(raw) else ""),
-    "owner": _Key(_texts, lambda value: not value),  # or a folder from somebody else could say whose it is
-    "own_tools": _Key(_texts, lambda value: not value),  # or it could say that what the web tells is the owner's
-    "clean_agents": _Key(_texts, lambda value: not value),
-    "identity.name": _Key(_text),
-    "identity.emoji": _Key(_text),
+    # Or a folder from somebody else could say whose it is, and that what the web tells is the owner's.
+    **dict.fromkeys(("owner", "own_tools", "clean_agents"), _Key(_texts, lambda value: not value)),
+    **dict.fromkeys(("identity.name", "identity.emoji"), _Key(_text)),
     "identity.avatar": _Key(_text, _local),
     "prompt.file_chars": _Key(_number(1, 10_000_000), _at_most(100_000)),
     "prompt.total_chars": _Key(_number(1, 100_000_000), _at_most(400_000)),
@@ -524,8 +522,7 @@ _KEYS: dict[str, _Key] = {
     "prompt.style": _Key(_one_of("markdown", "xml")),
     "persona.file": _Key(told, lambda value: value == PersonaConfig().file),  # groups are shown what is worn
     "persona.chance": _Key(_share),
-    "persona.at": _Key(_text),
-    "persona.duration": _Key(_text),
+    **dict.fromkeys(("persona.at", "persona.duration"), _Key(_text)),
     "gate.preset": _Key(_one_of("", *PRESETS), lambda value: value in ("", "strict")),  # guarded loosens carapace
     "gate.rule": _Key(_tables(Rule, "id", {"when": _conditions, "then": _one_of("allow", "ask", "deny")})),
     "history.enabled": _Key(_flag, bool),
@@ -534,11 +531,9 @@ _KEYS: dict[str, _Key] = {
     "sessions.redact": _Key(_flag, bool),
     "sessions.patterns": _Key(_patterns, lambda value: not value),  # an expression can be made to run for ever
     "sessions.window": _Key(_number(1_000, 100_000_000)),
-    "sessions.reserve": _Key(_number(0, 100_000_000)),
-    "sessions.soft": _Key(_number(0, 100_000_000)),
+    **dict.fromkeys(("sessions.reserve", "sessions.soft"), _Key(_number(0, 100_000_000))),
     "index.embedder": _Key(_text, lambda value: value in ("static", "mock", "none")),
-    "index.model": _Key(_text, lambda value: not value),
-    "index.url": _Key(_text, lambda value: not value),
+    **dict.fromkeys(("index.model", "index.url"), _Key(_text, lambda value: not value)),
     "dream.enabled": _Key(_flag),
     "dream.at": _Key(_text),
     "dream.preset": _Key(_one_of("anima", "nexo", "openclaw")),
@@ -552,8 +547,7 @@ _KEYS: dict[str, _Key] = {
     "tidy.days": _Key(_number(1, 36_500), lambda value: value >= TidyConfig().days),
     "tidy.folders": _Key(_folders, lambda value: not any(days for _, days in value)),  # 0 keeps; a number moves
     "rituals.heartbeat": _Key(_text, lambda value: not value),
-    "rituals.active": _Key(_hours),
-    "rituals.quiet": _Key(_hours),
+    **dict.fromkeys(("rituals.active", "rituals.quiet"), _Key(_hours)),
     "rituals.model": _Key(_text, lambda value: not value),
     "rituals.day_tokens": _Key(_number(0, 1_000_000_000), _at_most(RitualsConfig().day_tokens)),
     "rituals.run_tokens": _Key(_number(0, 100_000_000), _at_most(RitualsConfig().run_tokens)),

@@ -21,6 +21,8 @@ from hypothesis import strategies as st
 
 from anima import BadArguments, Damaged, Home, NoSuchSession, Origin, Scope, restore
 from anima.cli import run
+from anima.model import MAX_BYTES
+from anima.store import MOST_READ
 from anima.store.git import _finish_swap
 from anima.testing import Clock
 from anima.text.phrases import Wanted, cut, flat, forms_of, said_in
@@ -448,7 +450,7 @@ def test_what_nobody_can_look_into_is_named_and_goes_and_one_is_taken_anew(home)
         damaged.name: True,
     }
     done = home.forget(text=SECRET, purge=True)
-    assert done.verified and any("2 older snapshots are removed" in note for note in done.notes)
+    assert done.verified and any("older snapshots removed: 2" in note for note in done.notes)
     (fresh,) = home.snapshots.all()
     assert not fresh.sealed and holding(Path(home.name), [SECRET]) == []
 
@@ -1142,3 +1144,20 @@ def test_a_session_without_a_transcript_is_known_by_what_it_wrote(home):
         session.call("memory_write", {"target": "memory", "content": "The heron nests in the boathouse"})
     home.undo(session=session.id)
     assert home.forget(session=session.id).done
+
+
+def test_files_that_are_larger_than_a_document_may_be_are_looked_through_too(tmp_path: Path) -> None:
+    other, state = tmp_path / "home/export.csv", tmp_path / "home/.anima/index.sqlite"
+    with Home.create(tmp_path / "home", name="Aria", clock=Clock()) as home:
+        home.remember("She has a Samsung")
+        other.write_bytes(b"," * MAX_BYTES + b"\nSamsung\nlast\n")
+        home.index()
+        with state.open("ab") as file:
+            file.write(bytes(MAX_BYTES))
+        done = home.forget(text="Samsung", purge=True)
+
+    assert (done.verified, done.left) == (True, ())
+    assert other.read_bytes() == b"," * MAX_BYTES + b"\nlast\n"
+    assert f"files of more than {MOST_READ // 2**20} MiB" in (
+        Path(__file__).parents[2] / "docs/forgetting.md"
+    ).read_text(encoding="utf-8")

@@ -437,7 +437,19 @@ def test_an_undo_that_cannot_be_done_says_so_and_points_to_history(desk: Desk) -
     told = desk.page.get(f"/memory?undo={change}").text
 
     assert "It cannot be taken back by itself" in told and 'href="/memory/notes/x.md?as=history"' in told
-    assert "Undo it" not in told
+    assert "Undo it" not in told and "Later changes touched the same lines. Nothing is lost" in told
+
+
+def test_after_a_purge_no_row_offers_what_cannot_be_and_the_question_says_why(desk: Desk) -> None:
+    home, page = desk.home, desk.page
+    tea, number, chess = (home.remember(f"{text} is so").change for text in ("Tea", "555-0199", "Chess"))
+    purge = home.forget(text="555-0199", purge=True).change
+    rows = page.get("/history").text
+    told = page.get(f"/memory?undo={purge}").text
+
+    assert [f'"/memory?undo={change}"' in rows for change in (tea, number, chess, purge)] == [True, False, True, False]
+    assert "was purged, and what was purged cannot come back" in told and "Nothing is lost" not in told
+    assert "Undo it" in page.get(f"/memory?undo={chess}").text
 
 
 def test_a_version_shows_what_it_changed_and_what_bringing_it_back_would(desk: Desk) -> None:

@@ -32,7 +32,7 @@ from anima.memory import IMPORT, WHOLE, name_of
 from anima.memory.write import Writer, owners, scan_added
 from anima.model import MAX_BYTES, Actor, Change, DocPath, Kind, Severity, digest_of, fold
 from anima.site import Site
-from anima.store import text_of
+from anima.store import MOST_READ, text_of
 from anima.store.folder import Folder
 from anima.store.outside import MAP, expanded, lines_in, open_file, private
 from anima.store.private import made_as
@@ -108,7 +108,7 @@ class _FolderSource:
         if self._store.stat(MAP) is None:
             return None
         with self._store.opened(MAP) as file:
-            if file.size > 256 * 2**20:
+            if file.size > MOST_READ:
                 raise BadText(MAP, "it is too large to be ours")
             raw = b"".join(file.pieces)
         try:

@@ -28,11 +28,11 @@ from anima.ledger.views import verify
 from anima.memory.forgotten import FILE as FORGOTTEN
 from anima.memory.forgotten import ForgottenList, Phrase, dumped, loaded
 from anima.model import File, fold, is_address
-from anima.store import Note, Store, Swapping, Whole
+from anima.store import MOST_READ, Note, Store, Swapping, Whole
 from anima.store.edits import Heads, without_text
 from anima.store.git import rewrite_staged
 from anima.store.outside import Shelf, Snapshot, expanded, open_archive
-from anima.store.private import MACHINERY, MAX_BYTES, REPOSITORIES, make_home_folder, path_of_state
+from anima.store.private import MACHINERY, REPOSITORIES, make_home_folder, path_of_state
 from anima.store.whole import FolderWhole
 from anima.text.phrases import loose
 
@@ -293,7 +293,7 @@ def _cleaned(source: _Source, place: _Place, swap: Swapping, seen: Seen, fresh: 
         data: Iterable[bytes] | None = pieces
         if file.path == _LIST:
             continue
-        if file.size > MAX_BYTES:
+        if file.size > MOST_READ:
             unread.append(f"{file.path}: it has {file.size:,} bytes, which is more than anima looks through")
         elif not file.path.startswith(tuple(REPOSITORIES)) and file.path != _KEY:
             was = b"".join(pieces)

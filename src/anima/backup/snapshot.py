@@ -239,7 +239,7 @@ class Snapshots:
             # Where the new one is not sealed it stays in the home itself, whose bytes it is.
             sealed = self._site.config.snapshot.recipients
             anew = self.take(to=None if sealed else f"{self.whole.snapshots}/")
-            yield f"{len(found)} older snapshots are removed; {anew.name} was taken"
+            yield f"older snapshots removed: {len(found)}; {anew.name} was taken"
 
     def proof(self, sought: Sought, found: Sequence[Touched]) -> Iterator[Left]:
         yield from ()
@@ -312,11 +312,7 @@ def put(
 
 
 def verify_archive(
-    path: str,
-    *,
-    identities: Sequence[str] = (),
-    large: bool = False,
-    progress: Progress | None = None,
+    path: str, *, identities: Sequence[str] = (), large: bool = False, progress: Progress | None = None
 ) -> Manifest:
     """Reads a whole archive and gives its manifest. Raises Damaged or Refused with what is wrong; with `large` it may
     unpack to far more than it has bytes."""

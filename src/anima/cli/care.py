@@ -46,7 +46,8 @@ def forget(home: Home, text: str | None, dry_run: bool, yes: bool, json: bool, *
                 hint="--dry-run only lists what would go",
             )
             purged = " History cannot bring back what is purged." if found.purge else ""
-            click.confirm(f"Forget {counted(sum(found.counts.values()), 'thing')}?{purged}", abort=True, err=True)
+            if not click.confirm(f"Forget {counted(sum(found.counts.values()), 'thing')}?{purged}", err=True):
+                return Reply(None, "nothing was forgotten")
         found = home.forget(text=text, **asked)
     value, code = {**plain(found), "counts": found.counts}, 1 if found.done and found.left else 0
     if is_over:
@@ -59,7 +60,7 @@ def _show_forgotten(found: Forgetting) -> None:
     told = ", ".join(f"{count:,} {name.format(s='' if count == 1 else 's')}" for count, name in found_in)
     say(f"Forgotten: {told or 'nothing held it'}." + (f" Change {found.change}." if found.change else ""))
     # the other notes were told before it was asked
-    show.notes([note for note in found.notes if "older snapshots are removed" in note], "note")
+    show.notes([note for note in found.notes if "older snapshots removed" in note], "note")
     show.notes((f"{where}: {why}" for where, why in found.left), "left")
     if not found.left:
         say("Every byte was read again: nothing holds it." if found.purge else "Looked again: nothing there holds it.")

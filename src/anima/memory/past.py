@@ -21,6 +21,7 @@ from anima.memory.write import Writer, becoming
 from anima.model import MAX_PATH, Actor, Change, DocPath, Document, Kind, Origin, Receipt, Source, digest_of
 from anima.site import Site
 from anima.store import History, Revision
+from anima.store.edits import new_lines
 from anima.text.diff import diff_of, merge
 from anima.text.markdown import lines_of
 
@@ -222,9 +223,12 @@ class Past:
             raise NoSuchRevision(f"there is no change{which} to take back", hint="anima history lists them")
         chosen.reverse()  # the newest first
         texts: Texts = {}
-        for intent in () if change is not None and change in undone else chosen:
+        taken = () if change is not None and change in undone else chosen
+        for intent in taken:
             for edit in reversed(intent.edits):
                 self._reverse(edit, intent, texts)
+        if taken and not texts:
+            raise _purged(chosen[0])
         return chosen, [becoming(*found) for found in texts.values() if found[1] != found[2]]
 
     def _reverse(self, edit: Edit, intent: Intent, texts: Texts) -> None:
@@ -238,28 +242,28 @@ class Past:
             texts[there.key], texts[path.key] = (there, now, None), (path, here_now, held)
             return
         now, held = self._held(path, texts)
-        if edit.kind is Kind.APPEND:
-            texts[path.key] = (path, now, self._without(held or "", edit))
-            return
         is_new = held is not None and self.store.key.of(held) == edit.digest
-        if edit.base is None and held is not None and not is_new:
-            rest = self._without(held, edit)  # others wrote into the document this change made
-            texts[path.key] = (path, now, rest if rest.strip() else None)
+        is_log = edit.kind is Kind.APPEND
+        if is_log or (edit.base is None and held is not None and not is_new):
+            rest = self._without(held or "", edit, intent)  # others wrote into the document this change made
+            if rest != held:
+                texts[path.key] = (path, now, rest if is_log or rest.strip() else None)
             return
-        old = None if edit.base is None else self._image(intent, path, edit.base)
-        new = held if is_new else self._image(intent, path, edit.digest)
+        old, new = self._step(intent, edit, path, held)
+        if old == new:
+            return  # all that it wrote was purged
         wanted = old
         if held != new:  # the step old → new is taken out of what stands there now
             wanted = merge(new, held, old) if held is not None and new is not None and old is not None else None
             if wanted is None:
                 raise StaleWrite(path.text, theirs=held, ours=old)
-        texts[path.key] = (path, now, wanted)
+        texts[path.key] = (path, now, wanted if wanted or edit.base else None)
 
     def _held(self, path: DocPath, texts: Texts) -> tuple[str | None, str | None]:
         """(text on disk, text as wanted so far)."""
         return texts[path.key][1:] if path.key in texts else (self.writer.site.text_of(path),) * 2
 
-    def _without(self, text: str, edit: Edit) -> str:
+    def _without(self, text: str, edit: Edit, intent: Intent) -> str:
         """A text without what one change added: those very bytes, or where they moved, the last run of its lines."""
         data, before, after = text.encode("utf-8"), edit.before or 0, edit.after or 0
         piece = data[before:after].decode("utf-8", "replace")
@@ -274,28 +278,50 @@ class Past:
         back, run = ("\n".join(["", *reversed(each), ""]) for each in ([keyed[n] for n in solid], wanted))
         at = back.find(run) if wanted else -1
         if at < 0:
-            raise StaleWrite(edit.path, theirs=text, ours=None)
+            around = self._was_purged() and self._around(intent, DocPath.parse(edit.path))
+            held = set(self.store.key.each(self.store.key.distinct(around[0] or ""))) if around else wanted
+            left = "".join(
+                each for each in wanted if each in held
+            )  # what no purge took out of the revision that brought it
+            if left == edit.lines:
+                raise StaleWrite(edit.path, theirs=text, ours=None)
+            return self._without(text, replace(edit, lines=left), intent) if left else text
         found = len(solid) - back.count("\n", 0, at) - len(wanted)
         return "".join(lines[: solid[found]] + lines[solid[found + len(wanted) - 1] + 1 :])
 
-    def _image(self, intent: Intent, path: DocPath, digest: str | None) -> str | None:
-        """A document's text with that digest, from history."""
-        if digest is None:
-            return None
+    def _step(self, intent: Intent, edit: Edit, path: DocPath, held: str | None) -> tuple[str | None, str | None]:
+        """A document before and after a change, from history; after a purge, both as if the words had never been there."""
+        key, wanted, around = self.store.key, {edit.base, edit.digest}, self._around(intent, path)
         history = self._need_history()
-        # Nearly always the revision that brought the change, or the one before it, has it. Asking for the revisions of one
-        # document compares whole trees, which for a change of a thousand documents is a thousand times as much.
+        others = (self._shown(history, r.id, path) for r in history.log(self._spelt(path), limit=100_000))
+        found: dict[str | None, str | None] = {None: None}
+        for text in chain([held], around, others):
+            found |= {digest: text} if text is not None and (digest := key.of(text)) in wanted else {}
+            if wanted <= found.keys():
+                return found[edit.base], found[edit.digest]
+        if not (around and self._was_purged()):
+            said = f"history does not hold {path} as it was around change {intent.id}"
+            raise NoSuchRevision(said, hint="it was made while history was off; anima history has the others")
+        new, old = (text or "" for text in (*around, None)[:2])
+        fresh = new_lines(old, new, key=key)
+        grown = len(new.encode("utf-8")) - len(old.encode("utf-8")) == (edit.after or 0) - (edit.before or 0)
+        only_added = edit.base in (None, key.of(old)) and set(key.each(fresh)) <= set(key.each(edit.lines))
+        if only_added or (grown and fresh == edit.lines):
+            return old, new
+        raise _purged(intent)
+
+    def _around(self, intent: Intent, path: DocPath) -> list[str | None]:
+        """A document in the revision that brought a change, and in the one before it: nearly always one has it."""
+        history = self._need_history()
         head = history.head()
         if self._looked_up[:2] != (head, intent.id):  # once for all documents of one change
             line = history.log(limit=100_000)
             place = next((n for n, found in enumerate(line) if intent.id in (found.batch or "").split()), len(line))
             self._looked_up = (head, intent.id, tuple(found.id for found in line[place : place + 2]))
-        for revision in chain(self._looked_up[2], (r.id for r in history.log(self._spelt(path), limit=100_000))):
-            text = self._shown(history, revision, path)
-            if text is not None and self.store.key.of(text) == digest:
-                return text
-        said = f"history does not hold {path} as it was around change {intent.id}"
-        raise NoSuchRevision(said, hint="it was purged, or made while history was off; anima history has the others")
+        return [self._shown(history, revision, path) for revision in self._looked_up[2]]
+
+    def _was_purged(self) -> bool:
+        return any(record.fields.get("purge") for record in self.since(0, "forget"))
 
     def restore(self, path: str | DocPath, *, at: str, base: str | None = None) -> Receipt:
         """Writes a document as it stood in a revision, or at the end of a day or moment. `base` is the digest of what it
@@ -343,6 +369,11 @@ class Past:
     def _shown(self, history: History, revision: str, path: DocPath) -> str | None:
         data = history.show(revision, self._spelt(path))
         return None if data is None else data.decode("utf-8", "replace")
+
+
+def _purged(intent: Intent) -> NoSuchRevision:
+    said = f"what change {intent.id} wrote or took out was purged, and what was purged cannot come back"
+    return NoSuchRevision(said, hint="anima undo NUMBER takes back another one; anima history lists them")
 
 
 def undone_of(done: Sequence[Intent | Done]) -> set[str | None]:

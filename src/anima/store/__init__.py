@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, BinaryIO, NamedTuple, Protocol, Self
 
 from anima.errors import BadArguments, BadText, Damaged, NoSuchSession, printable
 from anima.ledger import MAX_LINE, Readable, last_line
-from anima.model import MAX_BYTES, Change, DocPath, Document, Entry, File, FoundFile, Source, Verdict, kept
+from anima.model import Change, DocPath, Document, Entry, File, FoundFile, Source, Verdict, kept
 
 if TYPE_CHECKING:
     from threading import Event
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 MACHINE = ".anima"  # the machine's own folder in a home
 ASIDE = "aside"  # beneath it: whatever was taken out of its place, by a repair or after a crash
 TORN = f"{ASIDE}/torn"
+MOST_READ = 256 * 2**20  # bytes of one file that is no document: what is larger nobody looks through
 _SET_ASIDE = re.compile(rf"{re.escape(MACHINE)}/{ASIDE}/(?![^/]+/repository[^/]*/)")
 
 
@@ -174,7 +175,7 @@ class Documents(Protocol):
         """A file's bytes; None when it is gone. Raises Damaged for one that cannot be read, or is too large to."""
         try:
             with self.opened(path) as file:
-                if file.size > MAX_BYTES:
+                if file.size > MOST_READ:
                     raise Damaged(f"it has {file.size:,} bytes, which is more than anima looks through")
                 return b"".join(file.pieces)
         except BadText as error:

@@ -57,7 +57,18 @@ def restored_meanwhile() -> Refused:
     return Refused(said, rule="restored", hint="open it again; a server is started again")
 
 
-class HomeLock:
+class Handle:
+    """What holds one open file, until it is closed."""
+
+    _fd = -1
+
+    def close(self) -> None:
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+
+class HomeLock(Handle):
     """A flock on one file, with a mutex for the threads of this process. Lives as long as its store."""
 
     def __init__(
@@ -142,11 +153,6 @@ class HomeLock:
             os.ftruncate(self._fd, len(name))
         except OSError:
             pass
-
-    def close(self) -> None:
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
 
 
 def _command(argv: Sequence[str]) -> str:

@@ -21,7 +21,7 @@ from anima.errors import BadArguments, Damaged, NoSuchSession
 from anima.model import DocPath
 from anima.store import ID, Logs, LogState, Mend, OpenLog, never_whole
 from anima.store.folder import Folder
-from anima.store.lock import PATIENCE, flock, patiently, unlock
+from anima.store.lock import PATIENCE, Handle, flock, patiently, unlock
 from anima.store.private import Machine
 from anima.store.safe_open import append_all, as_damage, assured, held, open_folder, open_regular, read_range
 
@@ -111,7 +111,7 @@ class LineFolder(Logs):
         return False
 
 
-class LineFile(OpenLog):
+class LineFile(Handle, OpenLog):
     """One line file: an `OpenLog`."""
 
     def __init__(self, folder: LineFolder, id: str, fd: int) -> None:
@@ -123,9 +123,7 @@ class LineFile(OpenLog):
 
     def close(self) -> None:
         with self._mutex:
-            if self._fd >= 0:
-                os.close(self._fd)
-                self._fd = -1
+            super().close()
 
     def state(self) -> LogState:
         return _state(self.id, os.fstat(self._open_fd()))

@@ -23,12 +23,11 @@ from pathlib import Path
 
 from anima.errors import BadInput, BadPath, Damaged, HomeBusy, Refused, printable
 from anima.model import MAX_PATH, DocPath, File, fold
-from anima.store import MACHINE
-from anima.store.lock import HomeLock, flock, patiently, restored_meanwhile
+from anima.store import MACHINE, MOST_READ
+from anima.store.lock import Handle, HomeLock, flock, patiently, restored_meanwhile
 from anima.store.safe_open import RESTORED, HeldFolder, append_all, as_damage, held, is_restoring, read_range
 
 STAGE, IGNORE = f"{MACHINE}/stage", f"{MACHINE}/.gitignore"
-MAX_BYTES = 256 * 2**20  # of one small file; a proposal holds a few documents at most
 JOURNAL, LOG = "restoring", "restored"
 AREA = f"{MACHINE}/restore"  # where files stand ready, each beneath its own path
 GIT, BARE = ".git", f"{MACHINE}/history.git"
@@ -93,9 +92,9 @@ class Machine:
 
     def get(self, name: str) -> bytes | None:
         with _usable(name), suppress(FileNotFoundError), self._store.regular(f"{MACHINE}/{name}") as (fd, found):
-            if found.st_size > MAX_BYTES:
+            if found.st_size > MOST_READ:
                 raise Damaged(f"{name} is too large to be ours ({found.st_size:,} bytes)")
-            return read_range(fd, 0, MAX_BYTES)
+            return read_range(fd, 0, MOST_READ)
         return None
 
     def version(self, name: str) -> str | None:
@@ -212,7 +211,7 @@ class Machine:
             os.fsync(fd)
 
 
-class FileLog:
+class FileLog(Handle):
     """An append-only file of the machine's; the ledger's `Log`. Opened on first use, kept open."""
 
     def __init__(self, machine: Machine, path: str) -> None:
@@ -250,11 +249,6 @@ class FileLog:
         with _usable(self._path):
             os.ftruncate(self._handle(), size)
             os.fsync(self._handle())
-
-    def close(self) -> None:
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
 
 
 # -- other files in the place of a home's -----------------------------------------------------------------------------------

@@ -24,6 +24,8 @@ from pygit2.enums import ObjectType
 
 from anima.errors import Damaged, HomeError, printable
 from anima.model import kept
+from anima.store import MOST_READ
+from anima.store.lock import Handle
 from anima.store.safe_open import NO_LINKS, held, open_beneath, open_folder, regular, stat_at, write_all
 
 MARK = "anima"  # the file that tells our repositories from all others
@@ -47,7 +49,7 @@ _KINDS = {b"commit": ObjectType.COMMIT, b"tree": ObjectType.TREE, b"blob": Objec
 # Bytes from which on a document is kept as it is: to compress it would take longer than all else that history does for a
 # change, and few documents are so long. A person's `git gc` makes the versions of one small.
 _LARGE = 2**20
-_MAX_OBJECT, _MAX_FILE = 64 * 2**20, 256 * 2**20
+_MAX_OBJECT = 64 * 2**20
 _FOREIGN = (pygit2.GitError, OSError, KeyError, ValueError)  # what libgit2, the disk and bad objects raise
 BROKEN = (Damaged, *_FOREIGN)
 
@@ -70,22 +72,19 @@ class Commit:
         return self.raw.partition(b"\n\n")[2].decode("utf-8", "replace")
 
 
-class Repository:
+class Repository(Handle):
     """One repository's folder. Threads may share it, and processes; whoever writes holds the home's lock."""
 
     def __init__(self, git_dir: str) -> None:
         self._path = os.path.abspath(git_dir)
         self._mutex = threading.RLock()
-        self._fd = -1
         self._trees: dict[str, Tree] = {}
         with mapped():
             self._bind()
 
     def close(self) -> None:
         with self._mutex:
-            if self._fd >= 0:
-                os.close(self._fd)
-                self._fd = -1
+            super().close()
 
     @contextmanager
     def _reading(self) -> Iterator[None]:
@@ -320,7 +319,7 @@ class Repository:
 
     def _read(self, name: str) -> bytes | None:
         with suppress(FileNotFoundError), regular(self._fd, name) as (fd, found):
-            if found.st_size > _MAX_FILE:
+            if found.st_size > MOST_READ:
                 raise Damaged(f"{name} of history is too large", hint=HINT)
             return b"".join(iter(lambda: os.read(fd, found.st_size + 1), b""))
         return None

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Literal
 
 from anima.errors import BadArguments, BadPath, Damaged, NoSuchHome, Refused, printable
+from anima.store.lock import Handle
 
 _NOFOLLOW = os.O_CLOEXEC | os.O_NOFOLLOW
 ONLY_NAMED = getattr(os, "O_PATH", os.O_RDONLY | os.O_NONBLOCK)  # a file that nobody wants to read or write
@@ -141,7 +142,7 @@ def read_range(fd: int, start: int, end: int) -> bytes:
     return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
 
-class HeldFolder:
+class HeldFolder(Handle):
     """A folder that is held by descriptor, and what lies beneath it: looked at, walked through, and made."""
 
     def __init__(self, root: str | Path) -> None:
@@ -166,11 +167,6 @@ class HeldFolder:
         self._held_whole: dict[Signature, bool] = {}  # of files with several names: whether all of them lie here
         self._named: dict[str, tuple[Signature, dict[str, str]]] = {}  # by folder: name, exact or folded → name
         self.epoch = self.signature(RESTORED)  # a restore puts another file there
-
-    def close(self) -> None:
-        fd, self._fd = self._fd, -1
-        if fd >= 0:
-            os.close(fd)
 
     @property
     def fd(self) -> int:

@@ -75,7 +75,7 @@ def told_of(here: Served, revisions: Iterable[Revision]) -> Iterator[dict[str, A
         lines = here.told.get(each.id)
         if lines is None:
             lines = here.told[each.id] = list(_written(here, each))
-        ids = (each.batch or "").split()
+        ids = (each.batch or "").split() if each.paths else ()  # of a revision that a purge left empty, nothing
         row = {name: getattr(each, name) for name in ("id", "time", "actor", "rule", "subject", "paths", "session")}
         row["subject"] = _subject(each)
         yield row | {"lines": lines[:MOST_LINES], "more": len(lines) - MOST_LINES, "change": ids[-1] if ids else ""}

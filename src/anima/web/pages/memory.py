@@ -78,13 +78,11 @@ def _undo(here: Served, change: str | None) -> dict[str, Any] | None:
         return None
     found = next((done for done in here.home.past.changes() if done.id == change), None)
     if found is None:
-        raise NoSuchRevision(
-            f"there is no change {change[:40]} to take back", hint="the page of a document lists its history"
-        )
+        raise NoSuchRevision(f"there is no change {change[:40]} to take back", hint="a document's history lists them")
     try:
         return {"entry": found, "back": here.home.past.show_undo(change=change), "wrong": ""}
     except (StaleWrite, NoSuchRevision) as error:
-        return {"entry": found, "back": None, "wrong": str(error)}
+        return {"entry": found, "back": None, "wrong": str(error), "is_late": type(error) is StaleWrite}
 
 
 def _is_transcript(here: Served, path: str) -> bool:
