@@ -1041,13 +1041,16 @@ def test_nobody_is_asked_where_a_line_belongs_but_by_a_terminal_in_doubt(cli: Cl
 SECRET = "sk-proj-" + "abcdefghijklmnopqrstuvwxyz0123456789ABCD"
 
 
-@pytest.mark.parametrize(("keys", "stays"), [(b"n\n", False), (b"\n", True)])
-def test_a_secret_is_asked_about_and_a_very_long_fact_is_not_taken(aria: Path, keys: bytes, stays: bool) -> None:
+@pytest.mark.parametrize(("keys", "stays"), [(b"y\n", True), (b"n\n", False), (b"\n", False)])
+def test_a_secret_is_asked_about_before_it_is_written_and_a_very_long_fact_is_not_taken(
+    aria: Path, keys: bytes, stays: bool
+) -> None:
     under = ("--section", "Notes")
-    code, shown = on_a_terminal("remember", SECRET, *under, "--home", aria, until=b"Keep it? [Y/n]", keys=keys)
+    code, _ = on_a_terminal("remember", SECRET, *under, "--home", aria, until=b"Write it? [y/N]", keys=keys)
 
-    assert code == 0 and "Keep it?" in shown and ("taken back" in shown) is not stays
-    assert (SECRET in (aria / "MEMORY.md").read_text(encoding="utf-8")) is stays
+    with Home.open(aria) as home:
+        assert (SECRET in home.read("MEMORY.md").text) is (code == 0) is stays
+        assert stays or not any(SECRET in home.past.diff(each.id) for each in home.past.log())
     assert on_a_terminal("remember", "The gauge was read again. " * 400, "--home", aria)[0] == 2
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from anima import Home, Scope
+from anima import Home, Origin, Scope
 from anima.cli import run, show
 from anima.cli.show import table_of
 from owning import as_owner
@@ -128,3 +128,17 @@ def test_the_commands_that_are_told_an_agent_are_those_that_take_one() -> None:
         if isinstance(row, dict) and row.get("takes", {}).get("agent")
     }
     assert takes == set(show._OF_AN_AGENT)
+
+
+def test_a_proposal_is_named_by_its_beginning_too(cli: Cli, tmp_path: Path) -> None:
+    with Home.create(tmp_path / "aria", name="Aria") as home, home.session(scope=Scope.MAIN, channel="cli") as session:
+        for text in ("the mast is of oak", "the sail is of hemp"):
+            session.taint(Origin.WEB)
+            session.call("memory_write", {"target": "tools", "content": text})
+        one, other = (each.id for each in home.inbox.all())
+    short = next(one[:n] for n in range(3, 14) if not other.startswith(one[:n]))
+
+    assert cli("review", "--drop", "p", "--home", tmp_path / "aria", "--as-owner")[0] == 2
+    assert cli("review", "--drop", short, "--home", tmp_path / "aria", "--as-owner")[:2] == (0, f"dropped: {one}\n")
+    with Home.open(tmp_path / "aria") as home:
+        assert [each.id for each in home.inbox.all()] == [other]

@@ -55,6 +55,19 @@ def run(work: Coroutine[Any, Any, Any]) -> Any:
         raise error from None
 
 
+@EACH_DOOR
+def test_nothing_that_an_agent_is_told_holds_a_path_of_the_machine(tmp_path: Path, door: tuple[str, str]) -> None:
+    Home.create(tmp_path / "scope", name="Aria", settings={"dialect": "agentscope"}).close()
+
+    async def told() -> str:
+        async with visiting(tmp_path / "scope", door) as client:
+            answers: list[Any] = [await client.call_tool("who_am_i", {}), await client.call_tool("my_stats", {})]
+            answers += [await client.get_prompt(name) for name in PROMPTS]
+            return repr(answers)
+
+    assert str(tmp_path) not in run(told())
+
+
 def said(result: types.CallToolResult) -> dict[str, Any]:
     """A tool's answer, which must not be an error and must say the same twice."""
     assert not result.is_error, result.content

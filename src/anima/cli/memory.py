@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 def remember(home: Home, fact: str, section: str | None, reason: str, json: bool, as_owner: bool) -> Reply:
     fact = given_text(fact).rstrip("\n")
     if is_owner(as_owner):
+        _asked_about(home, fact, can_ask=not json)
         choose = _section if not json and sys.stdin.isatty() and sys.stdout.isatty() else None
-        kept = home.remember(fact, section=section, reason=reason, choose=choose)
-        return _asked_about(home, kept, can_ask=not json)
+        return _written(home.remember(fact, section=section, reason=reason, choose=choose))
     return _wished(home, target="memory", content=fact, section=section, reason=reason)
 
 
@@ -37,7 +37,8 @@ def remember(home: Home, fact: str, section: str | None, reason: str, json: bool
 def note(home: Home, content: str, reason: str, json: bool, as_owner: bool) -> Reply:
     content = given_text(content).rstrip("\n")
     if is_owner(as_owner):
-        return _asked_about(home, home.note(content, reason=reason), can_ask=not json)
+        _asked_about(home, content, can_ask=not json)
+        return _written(home.note(content, reason=reason))
     return _wished(home, target="daily_log", content=content, reason=reason)
 
 
@@ -123,16 +124,12 @@ def _section(likely: Sequence[str], otherwise: str) -> str | None:
     return None
 
 
-def _asked_about(home: Home, receipt: Receipt, *, can_ask: bool) -> Reply:
-    """A line in which the scan saw a secret, or that is as long as a document, is asked about at a terminal."""
-    if not (can_ask and receipt.findings and receipt.change and is_owner(False)):
-        return _written(receipt)
-    show.receipts([receipt])
-    if click.confirm("Keep it?", default=True, err=True):
-        return Reply(receipt, ())
-    home.undo(receipt.change)
-    purge = f"{called('forget WORDS')} --purge"
-    return Reply(receipt, f"taken back; only history has it now, and {purge} takes it out there too")
+def _asked_about(home: Home, text: str, *, can_ask: bool) -> None:
+    """A text in which the scan sees something is asked about at a terminal before it is written; Enter keeps no secret."""
+    if can_ask and is_owner(False) and (seen := home.inbox.seen(text)):
+        told = ", ".join(dict.fromkeys(inert(found.message) for found in seen))
+        is_plain = not any(found.kind.startswith("secret:") for found in seen)
+        click.confirm(f"The scan saw: {told}. Write it?", default=is_plain, abort=True, err=True)
 
 
 @contextmanager

@@ -203,6 +203,7 @@ class _Desk:
             raise MCPError(types.INVALID_PARAMS, f"there is no such prompt here; there are {', '.join(there)}")
         frozen, found = await self._guarded(ctx, lambda visit: visit.session.prompt.text), PROMPTS[params.name]
         asked = (params.arguments or {}).get("about", "").strip()
+        frozen = frozen.replace(self._who(ctx).home.name, "home://")  # no path of the machine
         text = types.TextContent(text=found["text"].format(prompt=frozen, about=f" about: {asked}" if asked else ""))
         said = types.PromptMessage(role="user", content=text)
         return types.GetPromptResult(description=found["about"], messages=[said])
@@ -430,6 +431,7 @@ PROMPTS: dict[str, dict[str, Any]] = WORDS["prompts"]
 
 
 def answered(answer: dict[str, Any]) -> types.CallToolResult:
+    answer = {name: value for name, value in answer.items() if name != "workspace_dir"}  # a path of the machine
     text = json.dumps(answer, ensure_ascii=False)
     return types.CallToolResult(content=[types.TextContent(text=text)], structured_content=answer)
 

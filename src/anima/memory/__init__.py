@@ -119,15 +119,16 @@ class Proposals:
         return [waiting for waiting in self._waiting() if waiting.session == session]
 
     def before(self, wish: Change, layer: str) -> tuple[list[Proposal], bool]:
-        """What waits of whoever asks, in every conversation of a layer's; and whether nothing more may."""
+        """What waits of whoever asks, in every conversation of an agent's or a layer's; and whether nothing more may."""
         all_ = self._waiting()
         if layer:
             waits = [waiting for waiting in all_ if waiting.layer == layer]
             return waits, len(waits) >= MOST_PER_LAYER
-        waits = [waiting for waiting in all_ if waiting.session == wish.session]
-        firsts, own = (waiting.changes[0] for waiting in all_), (wish.guest, wish.scope)
-        theirs = sum((first.guest, first.scope) == own for first in firsts) if wish.guest else 0
-        return waits, len(waits) >= MOST_PER_SESSION or theirs >= MOST_PER_GUEST
+        waits = [p for p in all_ if (p.layer, p.changes[0].guest, p.changes[0].scope) == ("", wish.guest, wish.scope)]
+        own = [waiting for waiting in all_ if waiting.session == wish.session]
+        is_full = len(own) >= MOST_PER_SESSION or (bool(wish.guest) and len(waits) >= MOST_PER_GUEST)
+        # A conversation of a group, a job or a sub-agent, in which others speak, learns nothing of another.
+        return waits if wish.guest or wish.scope is Scope.MAIN else own, is_full
 
     def _waiting(self, but: type[Damaged] = Damaged) -> list[Proposal]:
         """Those that wait, but for what stands in no other's way; `broken` names it."""
@@ -172,6 +173,7 @@ class Proposals:
         """A wish that waits from now on, or the same one that does already; None when too much of whoever asks waits.
         `before` is what does, where somebody looked; `told` is all that the owner is told of it."""
         (waits, is_full), now = before or self.before(changes[0], layer), self._clock()
+        waits = waits if told.get("call") is None else self.of(changes[0].session)  # which gets the answer
         twin = next((p for p in waits if (p.asked == asked if asked else p.content == content)), None)
         if twin is not None or is_full:
             return twin

@@ -157,6 +157,10 @@ class Inbox:
             # What a file is called that is no proposal, anybody may have chosen; the ledger holds no such text.
             self._store.ledger.add("deny", {"rule": "owner"} if is_broken else {"proposal": proposal, "rule": "owner"})
 
+    def seen(self, text: str) -> tuple[Finding, ...]:
+        """What the scan sees in a text: secrets, orders, what is hidden. Nothing is written."""
+        return scan_text(text)
+
     def noted(self, *, layer: str | None = None) -> tuple[ForReview, ...]:
         """Unreviewed entries, those that searches brought back most often first, then the newest."""
         asked: Counter[str] = Counter()  # how often searches brought back which unreviewed lines, by their digests

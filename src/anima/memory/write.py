@@ -338,7 +338,7 @@ class Writer:
             return tuple(_receipt(change, "unchanged", judged) for change in wanted)
         with self.store.lock():
             before = self.proposals.before(changes[0], situation.layer)
-            card = next((p for p in before[0] if p.is_first), None)
+            card = next((p for p in before[0] if p.is_first and p.session == wanted[0].session), None)
             if is_first := self._carded(changes, bases, situation, card):
                 changes, bases = is_first
                 found = (*card.findings, *judged.findings) if card else judged.findings

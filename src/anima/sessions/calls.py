@@ -8,15 +8,15 @@ itself (self_report), a session's life (session).
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from datetime import datetime
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Protocol
 
 from anima.errors import BadArguments, BadPath, BadText, HomeError, NoSuchDocument, meant, printable
 from anima.gate import is_danger, is_secret
-from anima.layout import Listener, Policy, Sight, folder_of, layer_at, skill_line
+from anima.layout import Policy, Sight, folder_of, is_unreviewed, layer_at, skill_line
 from anima.memory import layer_folder
 from anima.model import Answer, Change, DocPath, Document, Kind, Origin, Receipt, Scope, cited, digest_of, fold
 from anima.sessions.hand import Hand, found_in, quoted, told
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from anima.store import Revision
 
 MAX_TEXT = 12_000
+_NOTED_BY = re.compile(r"(?m)^[-+ ]?<!-- \{.*\} -->\r?$")  # whose an unreviewed entry is, and of which conversation
 SKILLS, SKILL_PAGE = "skills", "SKILL.md"
 MOST_FILES = 100  # of a skill, that are named beside its page
 CHECKPOINT = "checkpoint"  # what history says where the session's own words are left out
@@ -37,22 +38,11 @@ MEMORY_KINDS = frozenset({"curated", "daily", "topic", "bank", "knowledge", "not
 
 
 class AskedSearch(Protocol):
-    """What finds in this home (search.current)."""
+    """What finds in this home (search.current, which says what it is asked)."""
 
-    def search(
-        self,
-        listener: Listener,
-        text: str,
-        *,
-        limit: int,
-        at: datetime,
-        kinds: frozenset[str],
-        trusted_only: bool,
-        min_score: float,
-        fusion: str,
-    ) -> SearchAnswer: ...
+    def search(self, *given: Any, **how: Any) -> SearchAnswer: ...
 
-    def waiting(self, listener: Listener, text: str, *, at: datetime) -> int: ...
+    def waiting(self, *given: Any, **how: Any) -> int: ...
 
 
 class AskedPast(Protocol):
@@ -177,7 +167,7 @@ class Calling:
             "path": place.text,
             "from": start,
             "lines": number - start + bool(within),
-            "text": self.listener.framed(place, shown),
+            "text": self._told(place, shown),
             "truncated": more,
         }
         if more:
@@ -188,6 +178,12 @@ class Calling:
         """A document as this listener may see it, whole."""
         place, text = self._seen(path)
         self._hand.take_in(text, path=place)
+        return self._told(place, text)
+
+    def _told(self, place: DocPath, text: str) -> str:
+        """A text as it may be told: what nobody reviewed in its frame, without who noted it; a group's as its members'."""
+        if is_unreviewed(self._layout, place):
+            return framed(_NOTED_BY.sub("", text))
         return self.listener.framed(place, text)
 
     def _seen(self, path: str) -> tuple[DocPath, str]:
@@ -313,6 +309,7 @@ class Calling:
                 row["diff"] = past.diff(revision.id, path=place)[:MAX_TEXT]
                 for touched in [place] if place else map(DocPath.parse, revision.paths):
                     self._hand.take_in("".join(line[1:] for line in lines_of(row["diff"])), path=touched)
+                    row["diff"] = self._told(touched, row["diff"])
             rows.append(row)
         return {"revisions": rows}
 

@@ -15,7 +15,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
-from anima.errors import BadText, HomeError, Refused, StaleWrite, printable
+from anima.errors import BadArguments, BadText, HomeError, Refused, printable
 from anima.ledger import Edit, Intent, Key, Ledger, Record, Tip, parse
 from anima.ledger.views import Provenance
 from anima.model import MAX_BYTES, Actor, Answer, Change, DocPath, Kind, Verdict
@@ -53,7 +53,7 @@ def edit_of(
 ) -> Edit | None:
     """What a change does to a document; None where nothing would change. `there` is where a move goes, and `is_log` says
     that lines are only added. `begin` is given a text that will be written, before its lines are told apart, which takes long.
-    Raises BadText for a text that is too large, StaleWrite for a move to where something stands."""
+    Raises BadText for a text that is too large, BadArguments for a move to where something stands."""
     actual, before = present.actual, present.size
     if is_log and present.text is not None:
         piece = present.gap + change.text
@@ -67,7 +67,9 @@ def edit_of(
     base = None if present.text is None else key.of(present.text)
     if change.kind is Kind.MOVE and change.to is not None and there is not None:
         if there.text is not None:
-            raise StaleWrite(change.to.text, theirs=there.text, ours=present.text)
+            raise BadArguments(
+                f"{change.to} is there already; nothing was moved", hint="give another place, or move that"
+            )
         return Edit(path=actual, kind=Kind.MOVE, to=there.actual, base=base, digest=base, before=before, after=before)
     if new == present.text:
         return None

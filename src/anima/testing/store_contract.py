@@ -184,7 +184,7 @@ class StoreContract:
         store.write(Batch(changes=(change(NOTE, Kind.MOVE, to=DEEP),), verdict=ALLOW))
         assert (text_of(store, NOTE), text_of(store, DEEP)) == (None, "text\n")
         put(store, OTHER, "mine\n")
-        with pytest.raises(StaleWrite):
+        with pytest.raises(BadArguments):
             store.write(Batch(changes=(change(DEEP, Kind.MOVE, to=OTHER),), verdict=ALLOW))
         assert (text_of(store, DEEP), text_of(store, OTHER)) == ("text\n", "mine\n")
 
