@@ -163,6 +163,7 @@ class Documents(Protocol):
 
     def versions(self) -> Mapping[str, str] | None:
         """The version of every document, where one question tells them all; else None, and each is asked for."""
+        return None
 
     def names(self, folder: str) -> tuple[str, ...]:
         return tuple(sorted(self.raw_names(folder)))
@@ -170,6 +171,7 @@ class Documents(Protocol):
     def raw_names(self, folder: str) -> Iterable[str]: ...  # every name in a folder, also of what is no document
     def strange(self, folder: str) -> Iterable[tuple[str, str]]:
         """(name, why) of what stands in a folder and can be no document."""
+        return ()
 
     def bytes_of(self, path: str) -> bytes | None:
         """A file's bytes; None when it is gone. Raises Damaged for one that cannot be read, or is too large to."""
@@ -192,7 +194,10 @@ class Documents(Protocol):
     def is_folder(self, actual: str) -> bool:
         return self.kind_of(actual) == "folder"
 
-    def make_folder(self, folder: str) -> None: ...  # makes a folder that is to hold documents, where none stands
+    def make_folder(self, folder: str) -> None:
+        """Makes a folder that is to hold documents, where none stands."""
+        return  # where a folder is there with its first file
+
     def list(self, folder: str = "") -> tuple[Entry, ...]: ...
     def list_all(self, folder: str = "") -> Iterator[Entry]:
         """Every file beneath a folder, in order of path."""
@@ -415,9 +420,17 @@ class Whole(Protocol):
     def open(self, path: str) -> AbstractContextManager[tuple[BinaryIO, int]]: ...
     def scratch(self) -> AbstractContextManager[BinaryIO]: ...
     def swapping(self) -> AbstractContextManager[Swapping]: ...
-    def is_swapping(self) -> bool: ...
-    def check_space(self, sizes: Iterable[int]) -> None: ...
-    def check_ways(self, new: Iterable[str], gone: Iterable[str], left: Sequence[tuple[str, str]]) -> None: ...
+    def is_swapping(self) -> bool:
+        """Whether other files count already, though not all are in their place: never where a swap is a transaction."""
+        return False
+
+    def check_space(self, sizes: Iterable[int]) -> None:
+        return  # where a server says so itself, and nothing is written then
+
+    def check_ways(self, new: Iterable[str], gone: Iterable[str], left: Sequence[tuple[str, str]]) -> None:
+        """Raises Refused for what stands where a new file must go, and is not ours to move."""
+        return  # where nothing stands in the way of a row
+
     def files(self) -> Iterator[tuple[str, int]]: ...
     def traces(self) -> Iterator[str]: ...
     def is_machinery(self, path: str) -> bool: ...

@@ -79,9 +79,6 @@ class Folder(HeldFolder, Documents):
         except OSError as error:
             raise self._explained(error, path) from None
 
-    def versions(self) -> None:
-        """A folder is asked for each."""
-
     @contextmanager
     def opened(self, path: str) -> Iterator[OpenFile]:
         try:

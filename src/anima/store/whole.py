@@ -94,7 +94,6 @@ class FolderWhole(Whole):
             raise
 
     def is_swapping(self) -> bool:
-        """Whether other files count already, though not all are in their place."""
         return is_restoring(self._folder)
 
     def check_space(self, sizes: Iterable[int]) -> None:
@@ -103,7 +102,6 @@ class FolderWhole(Whole):
             raise Damaged(f"the snapshot needs {need:,} bytes, and {free:,} are free on this disk; nothing was written")
 
     def check_ways(self, new: Iterable[str], gone: Iterable[str], left: Sequence[tuple[str, str]]) -> None:
-        """Raises Refused for what stands where a new file must go, and is not ours to move."""
         going, kept, new = set(gone), tuple(path for path, _ in left), tuple(new)
         if any(path.startswith(f"{GIT}/") for path in new) and GIT in kept:
             said = "the .git here is not anima's, and the snapshot has one of its own; nothing was written"

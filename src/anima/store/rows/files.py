@@ -148,12 +148,6 @@ class RowDocuments(Documents):
             return "file" if found.path == path else None
         return "folder" if self._files.beneath(path, limit=1) else None
 
-    def make_folder(self, folder: str) -> None:
-        """Nothing: a folder is there with its first file."""
-
-    def strange(self, folder: str) -> tuple[tuple[str, str], ...]:
-        return ()
-
     def raw_names(self, folder: str) -> Sequence[str]:
         depth = folder.count("/") + 1 if folder else 0
         return list(dict.fromkeys(found.path.split("/")[depth] for found in self._files.beneath(folder)))

@@ -105,15 +105,6 @@ class RowWhole(Whole):
 
     has_foreign_git = False
 
-    def is_swapping(self) -> bool:
-        return False
-
-    def check_space(self, sizes: Iterable[int]) -> None:
-        """The server says so itself, and nothing is written then."""
-
-    def check_ways(self, new: Iterable[str], gone: Iterable[str], left: Sequence[tuple[str, str]]) -> None:
-        """Nothing stands in the way of a row."""
-
     def drop_old_histories(self) -> None:
         """Deletes the repositories that a repair set aside in the folder that this home was moved from."""
         every = {found.path for found in self._files.beneath(f"{MACHINE}/{ASIDE}")}
