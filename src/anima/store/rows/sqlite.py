@@ -56,6 +56,8 @@ def name_in(address: str, agent: str | None) -> str:
 class OneFile(Engine):
     """One file as this process knows it: its connections, and the tables in it."""
 
+    _raised: type[Exception] = sqlite3.Error  # what the driver raises
+
     def __init__(self, path: str) -> None:
         self.path, self.name = path, f"file:{path}"
         self._is, self._free, self._mutex = mark_of(path), list[sqlite3.Connection](), threading.RLock()
@@ -134,13 +136,13 @@ class OneFile(Engine):
 
     def run_all(self, db: sqlite3.Connection, statement: str, rows: Sequence[Mapping[str, Any]]) -> None:
         told, names = _told(statement)
-        db.executemany(told, [tuple(self._values(names, row)) for row in rows])
+        db.executemany(told, [self._values(names, row) for row in rows])
 
-    def _values(self, names: Sequence[str], given: Mapping[str, Any]) -> list[Any]:
+    def _values(self, names: Sequence[str], given: Mapping[str, Any]) -> tuple[Any, ...]:
         now = time.time_ns() // 1000
         self._moment = max(now, self._moment + 1)
         every = {"now": now, "moment": self._moment, **given}
-        return [_kept(every[name]) for name in names]
+        return tuple(_kept(every[name]) for name in names)
 
     def rows(self, found: sqlite3.Cursor) -> list[Row]:
         names = [column[0] for column in found.description or ()]
@@ -173,14 +175,16 @@ class OneFile(Engine):
     def translated(self, held: Transaction) -> Iterator[None]:
         try:
             yield
-        except sqlite3.Error as error:
+        except self._raised as error:
             held.is_broken = True
-            raise Damaged(f"{self.name}: {error}; nothing was written") from error
+            raise Damaged(f"{self.name}: {str(error)[:200]}; nothing was written") from error
 
 
 class Replica(OneFile):
     """A file that follows a libSQL server, by the extra `libsql`: writes go to the server, reads are local. One process on
     one machine writes; whoever comes second is refused, since two would fork the chain. Untested against Turso's cloud."""
+
+    _raised = ValueError
 
     def __init__(self, path: str, url: str) -> None:
         try:
@@ -221,22 +225,13 @@ class Replica(OneFile):
         """Nothing: its one connection writes, too."""
 
     def run(self, db: Any, statement: str, given: Mapping[str, Any]) -> Any:
-        told, names = _told(statement)
-        found = db.execute(told, tuple(self._values(names, given)))
-        if told == "commit":
+        found = super().run(db, statement, given)
+        if statement == "commit":
             db.sync()
         return found
 
     def begin(self, db: Any, tenant: int, patience: float | None) -> None:
         db.execute("begin immediate")
-
-    @contextmanager
-    def translated(self, held: Transaction) -> Iterator[None]:
-        try:
-            yield
-        except ValueError as error:  # all that this driver raises
-            held.is_broken = True
-            raise Damaged(f"{self.name}: {str(error)[:200]}; nothing was written") from error
 
 
 @cache
