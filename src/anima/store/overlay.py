@@ -158,16 +158,17 @@ class OverlayDocuments(Documents):
         self.name, self.identity = upper.name, upper.identity
         self._absent: dict[str, Marks] = {}  # what the upper layer's folders were when it had nothing at a path
 
-    def _below(self, path: DocPath) -> Documents | None:
-        """The documents of the layer that answers for a path the upper one does not have."""
-        if isinstance(self._upper, Folder):
+    def _below(self, path: DocPath, *, lacks: bool = False) -> Documents | None:
+        """The documents of the layer that answers for a path the upper one does not have. Of one that surely `lacks` it
+        nothing more is asked."""
+        if not lacks and isinstance(self._upper, Folder):
             self._upper.check_there()
-        below = self._layers.at(path.key)
-        if below is None or self._gone()(path):
+        if (below := self._layers.at(path.key)) is None:
             return None
-        above = ["/".join(path.parts[:n]) for n in range(1, len(path.parts))]
-        if any("." in folder and self._upper.kind_of(folder) == "file" for folder in above):
-            return None  # a document stands where a folder would
+        gone = self._held.gone if lacks and self._held is not None else self._gone()
+        above = () if lacks else ["/".join(path.parts[:n]) for n in range(1, len(path.parts))]
+        if gone(path) or any("." in folder and self._upper.kind_of(folder) == "file" for folder in above):
+            return None  # it is gone, or a document stands where a folder would
         return below.documents
 
     def _lacks(self, path: DocPath) -> bool:
@@ -181,11 +182,6 @@ class OverlayDocuments(Documents):
             if self._upper.signature(folder) != mark:
                 return False
         return bool(key)
-
-    def _under(self, path: DocPath) -> Documents | None:
-        """What `_below` answers for a path that the upper layer surely lacks."""
-        layer, gone = self._layers.at(path.key), self._held.gone if self._held is not None else self._gone()
-        return layer.documents if layer and not gone(path) else None
 
     def _marks(self, path: DocPath) -> tuple[str, Marks] | None:
         """The first folder on the way to a path that the upper layer lacks, or the path, and the folders above it as they
@@ -203,23 +199,19 @@ class OverlayDocuments(Documents):
     def _either(self, path: str, ask: Callable[[Any, str], Any]) -> Any:
         """What the upper layer answers for a path as it is spelt, else the lower; None where neither has it."""
         checked = DocPath.parse(path)
-        if self._lacks(checked):
-            below = self._under(checked)
-            return ask(below, below.actual(checked) or path) if below else None
-        if (found := ask(self._upper, path)) is not None:
+        lacks = self._lacks(checked)
+        found = None if lacks else ask(self._upper, path)
+        if found is not None or (not lacks and self._upper.actual(checked) is not None):
             return found
-        if self._upper.actual(checked) is not None or (below := self._below(checked)) is None:
-            return None
-        return ask(below, below.actual(checked) or path)
+        below = self._below(checked, lacks=lacks)
+        return ask(below, below.actual(checked) or path) if below else None
 
     def _read(self, path: DocPath, ask: Callable[[Documents], Any]) -> Any:
-        if self._lacks(path):
-            below = self._under(path)
-        else:
+        if not (lacks := self._lacks(path)):
             with suppress(NoSuchDocument):
                 return ask(self._upper)
-            below, marks = self._below(path), self._marks(path)
-            self._absent |= [marks] if marks else []
+        below, marks = self._below(path, lacks=lacks), None if lacks else self._marks(path)
+        self._absent |= [marks] if marks else []
         if below is None:
             raise NoSuchDocument(path.text)
         return ask(below)
@@ -233,7 +225,7 @@ class OverlayDocuments(Documents):
     def actual(self, path: DocPath) -> str | None:
         lacks = self._lacks(path)
         found: str | None = None if lacks else self._upper.actual(path)
-        if found is None and (below := self._under(path) if lacks else self._below(path)) is not None:
+        if found is None and (below := self._below(path, lacks=lacks)) is not None:
             found = below.actual(path)
             if found is not None and below.kind_of(found) == "folder" and not self._seen_below(found):
                 return None
