@@ -289,9 +289,9 @@ def read_table(place: str, name: str) -> dict[str, Any]:
 
 
 def read_statements(place: str, name: str) -> dict[str, str]:
-    """The texts of an SQL file in a place, each by the one word in the comment above it."""
+    """The texts of an SQL file in a place, each by the one word in the comment above it, behind which may stand what it is."""
     file = Path(__file__).parents[1] / place / f"{name}.sql"
-    _, *found = re.split(r"^-- (\w+)\n", file.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    _, *found = re.split(r"^-- (\w+)(?:: .*)?\n", file.read_text(encoding="utf-8"), flags=re.MULTILINE)
     return {word: said.strip() for word, said in zip(found[::2], found[1::2], strict=True)}
 
 

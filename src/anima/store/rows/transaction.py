@@ -16,6 +16,7 @@ from importlib.resources import files
 from typing import Any, Protocol, TypeVar
 
 from anima.errors import Damaged, HomeError, NoSuchHome
+from anima.text import read_statements
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -260,6 +261,5 @@ def schema_texts() -> tuple[str, ...]:
 
 @cache
 def statements() -> dict[str, str]:
-    """The statements of `statements.sql` by name: each stands beneath a line that says it, up to a blank one."""
-    text = files(__package__).joinpath("statements.sql").read_text(encoding="utf-8")
-    return dict(re.findall(r"^-- (\w+)(?:: .*)?\n((?:.+\n)+)", text, re.M))
+    """The statements of `statements.sql` by name."""
+    return read_statements("store/rows", "statements")
