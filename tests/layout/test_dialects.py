@@ -26,6 +26,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from dataclasses import MISSING, fields
 from datetime import datetime
 from pathlib import Path
 
@@ -461,3 +462,11 @@ def test_from_the_first_moving_row_on_everything_moves_in_the_seeds_order(dialec
 def test_every_scope_of_an_empty_home_has_a_prompt(tmp_path: Path, dialect: str, clock: Callable[[], datetime]) -> None:
     for scope in ("main", "group", "subagent", "cron", "heartbeat"):
         assert f"Listening: {scope}" in prompt_of(tmp_path, dialect, scope).text
+
+
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_what_a_table_says_has_the_type_of_its_default(dialect: str) -> None:
+    layout = DIALECTS[dialect]
+    for made in (layout, *layout.rows, *layout.others):
+        known = {each.name: each.default for each in fields(made) if each.default not in (MISSING, None)}
+        assert {name: type(getattr(made, name)) for name in known} == {name: type(of) for name, of in known.items()}

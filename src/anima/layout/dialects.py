@@ -8,7 +8,6 @@ it; every title that a dialect draws is a border no data can fake. `detect` look
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import MISSING, fields
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -57,7 +56,7 @@ def _read(name: str) -> Layout:
         seed_order=tuple(raw.pop("seed_order", "").split()),
         frame=tuple(raw.pop("frame", ())),
         guard="|".join([*borders, *raw.pop("rules", ())]),
-        **_typed(Layout, raw),
+        **raw,
     )
 
 
@@ -65,16 +64,7 @@ def _row(raw: Mapping[str, Any]) -> Row:
     read: dict[str, Any] = {"scopes": scopes(raw.get("scopes", "")), "form": raw.get("form") or None}
     read |= {"policy": Policy(raw["policy"])} if "policy" in raw else {}
     read |= {"fields": tuple(raw["fields"])} if "fields" in raw else {}
-    return Row(**_typed(Row, {name: value for name, value in raw.items() if name not in read}), **read)
-
-
-def _typed(made: type[Row | Layout], raw: Mapping[str, Any]) -> Mapping[str, Any]:
-    """What a table says of these names, each of the type that its default has. Raises TypeError: a table of ours is wrong."""
-    defaults = {field.name: field.default for field in fields(made)}
-    for name, value in raw.items():
-        if defaults[name] not in (MISSING, None) and type(value) is not type(defaults[name]):
-            raise TypeError(f"{name} = {value!r} in a table of rows")
-    return raw
+    return Row(**{**raw, **read})
 
 
 def _border(rows: Iterable[Row], hashes: str, *, titles: bool = False, more: Sequence[str] = ()) -> str:
