@@ -25,7 +25,7 @@ from pathlib import Path
 
 from anima import Home, Scope
 from anima.errors import HomeError, NoSuchDocument, NoSuchProposal, StaleWrite
-from anima.store.edits import blob_id
+from anima.store import blob_id
 
 LOGS = ("memory/2026-05-08.md", "memory/2026-05-09.md", "notes/shared.md")
 COUNTERS = ("counters/one.md", "counters/two.md")

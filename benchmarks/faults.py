@@ -39,7 +39,7 @@ from anima import Home, Scope, restore
 from anima.errors import Damaged, HomeError
 from anima.memory.write import owners
 from anima.model import DocPath, Kind
-from anima.store.edits import blob_id
+from anima.store import blob_id
 
 HERE = Path(__file__).resolve().parent
 SHIM = "ANIMA_FAULTS_SHIM"

@@ -20,7 +20,7 @@ from anima import Home, Scope
 from anima.errors import HomeError
 from anima.memory import content_of
 from anima.model import DocPath
-from anima.store.edits import blob_id
+from anima.store import blob_id
 from hostile_paths import HOSTILE
 
 CANARY = "canary: nobody may read or change this\n"

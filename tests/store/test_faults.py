@@ -19,7 +19,7 @@ from anima import Home, Scope
 from anima.errors import Damaged, HomeError, StaleWrite
 from anima.ledger import Edit, Intent
 from anima.model import Actor, DocPath, Kind, Origin
-from anima.store.edits import blob_id
+from anima.store import blob_id
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
 LOG = "memory/2026-05-08.md"

@@ -23,8 +23,7 @@ from hypothesis import strategies as st
 
 from anima.errors import BadPath, Damaged, NoSuchRevision, Refused
 from anima.model import MAX_BYTES
-from anima.store import Note
-from anima.store.edits import blob_id
+from anima.store import Note, blob_id
 from anima.store.git import History
 
 NOON = datetime(2026, 5, 8, 12, 0, tzinfo=timezone(timedelta(hours=-5)))

@@ -133,6 +133,12 @@ def text_of(path: DocPath, data: bytes) -> str:
 _decoded = kept(1)(bytes.decode)
 
 
+@kept(2)
+def blob_id(data: bytes) -> str:
+    """The id git gives to a file's bytes."""
+    return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()
+
+
 class Documents(Protocol):
     """The texts of one home, by checked path; a name is found in any case or Unicode form. Reading changes nothing."""
 

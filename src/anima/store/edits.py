@@ -8,7 +8,6 @@ Not here: where texts are kept, and in which order things happen (batch, or a da
 
 from __future__ import annotations
 
-import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -281,8 +280,3 @@ def common(one: bytes, two: bytes) -> int:
         middle = (low + high + 1) // 2
         low, high = (middle, high) if one[low:middle] == two[low:middle] else (low, middle - 1)
     return low
-
-
-def blob_id(data: bytes) -> str:
-    """The id git gives to a file's bytes."""
-    return hashlib.sha1(b"blob %d\0" % len(data) + data, usedforsecurity=False).hexdigest()

@@ -23,8 +23,7 @@ import pygit2
 from pygit2.enums import ObjectType
 
 from anima.errors import Damaged, HomeError, printable
-from anima.model import kept
-from anima.store import MOST_READ
+from anima.store import MOST_READ, blob_id
 from anima.store.lock import Handle
 from anima.store.safe_open import NO_LINKS, held, open_beneath, open_folder, regular, stat_at, write_all
 
@@ -155,7 +154,7 @@ class Repository(Handle):
         if kind != ObjectType.BLOB or len(data) < _LARGE:
             return str(self._odb.write(kind, data))
         self._must_be_safe()
-        name = _blob_name(data)
+        name = blob_id(data)
         if name not in self._odb:
             whole = b"blob %d\0%s" % (len(data), data)
             self._write(OWN, zlib.compress(whole, 0))  # libgit2 would leave out what git knows a stream by
@@ -404,11 +403,6 @@ def harmless(name: str, data: bytes | None, *, bare: bool) -> bytes | None:
     if own is not None:
         return f"{own}\n".encode()
     return data if _PLAIN.fullmatch(name) else None
-
-
-@kept(2)
-def _blob_name(data: bytes) -> str:
-    return hashlib.sha1(b"blob %d\0%s" % (len(data), data), usedforsecurity=False).hexdigest()
 
 
 def is_file(entry: Entry) -> bool:

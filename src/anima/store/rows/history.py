@@ -13,8 +13,8 @@ from functools import reduce
 from typing import NamedTuple
 
 from anima.errors import NoSuchRevision
-from anima.store import Brought, History, Note, Revision
-from anima.store.edits import anchor_of, blob_id, common, message_of, patch_of, person_of, revision_of
+from anima.store import Brought, History, Note, Revision, blob_id
+from anima.store.edits import anchor_of, common, message_of, patch_of, person_of, revision_of
 from anima.store.rows.transaction import HomeRows
 
 WHOLE = 20  # every so many versions of a document one is whole
