@@ -253,6 +253,9 @@ class OpenLog(Readable, Protocol):
     replaced: int  # how often it was written anew by somebody while it was open
 
     def state(self) -> LogState: ...
+    def size(self) -> int:
+        return self.state().size
+
     def append(self, record: bytes, *, sync: bool) -> int:
         """Adds a record, newline and all; gives its offset. With `sync` it outlives a crash then. Raises NoSuchSession
         when the log is gone, Damaged with nothing changed."""

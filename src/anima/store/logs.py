@@ -128,9 +128,6 @@ class LineFile(Handle, OpenLog):
     def state(self) -> LogState:
         return _state(self.id, os.fstat(self._open_fd()))
 
-    def size(self) -> int:
-        return os.fstat(self._open_fd()).st_size
-
     def read(self, start: int, end: int) -> bytes:
         with _explained(self.id):
             return read_range(self._open_fd(), start, end)

@@ -312,18 +312,13 @@ class RowLog(OpenLog):
             self._of, self.replaced = state.of, self.replaced + 1
         return state
 
-    def size(self) -> int:
-        return self.state().size
-
     def read(self, start: int, end: int) -> bytes:
         return self.logs.files.read(self._path, start, end)
 
     def follow(self) -> None:
         self.state()
 
-    def sync(self) -> None:
-        """Nothing: what was appended was committed."""
-        self.state()
+    sync = follow  # what was appended was committed
 
     def append(self, record: bytes, *, sync: bool) -> int:
         self.logs.room.need(bytes=len(record), slack=1.1)  # a conversation goes on a little longer than documents
