@@ -19,7 +19,6 @@ from anima.gate.scan import (
     FRAME_NAMES,
     PLACEHOLDER,
     find_hidden,
-    find_secrets,
     hidden,
     orders,
     redact,
@@ -523,14 +522,12 @@ def test_at_least_95_percent_of_secrets_are_redacted() -> None:
 
 
 def test_secrets_are_named_by_their_kind() -> None:
-    wrong = [
-        row["id"] for row in SECRETS if f"secret:{row['kind']}" not in {f.kind for f in find_secrets(filled(row)[1])}
-    ]
+    wrong = [row["id"] for row in SECRETS if f"secret:{row['kind']}" not in {f.kind for f in redact(filled(row)[1])[1]}]
     assert len(wrong) <= 0.05 * len(SECRETS), wrong
 
 
 def test_at_most_1_percent_of_prose_is_taken_for_a_secret() -> None:
-    alarms = [line for line in PROSE if find_secrets(line)]
+    alarms = [line for line in PROSE if redact(line)[1]]
     assert len(alarms) <= 0.01 * len(PROSE), alarms
 
 
@@ -546,7 +543,7 @@ def test_no_finding_shows_a_secret() -> None:
 
 def test_a_masked_secret_shows_at_most_four_characters_and_a_quarter() -> None:
     for _, line in map(filled, SECRETS):
-        for finding in find_secrets(line):
+        for finding in redact(line)[1]:
             assert finding.shown.endswith("…")
             assert len(finding.shown) - 1 <= min(4, (finding.end - finding.start) // 4)
 
@@ -612,7 +609,7 @@ def test_a_private_key_goes_as_a_whole_and_its_name_alone_does_not() -> None:
     key = "\n".join(["-----BEGIN RSA " + "PRIVATE KEY-----", *lines, "-----END RSA " + "PRIVATE KEY-----"])
     assert redact(f"a\n{key}\nb")[0] == "a\n[REDACTED:private-key]\nb"
     assert redact(f"a\n{key[:300]}")[0].startswith("a\n[REDACTED:private-key]")
-    assert find_secrets("refuse -----BEGIN RSA " + "PRIVATE KEY----- in notes") == ()
+    assert redact("refuse -----BEGIN RSA " + "PRIVATE KEY----- in notes")[1] == ()
 
 
 # Corpora.
@@ -745,7 +742,7 @@ def test_any_text_is_clean_once_revealed(text: str) -> None:
 def test_any_text_is_without_secrets_once_redacted(text: str) -> None:
     once, found = redact(text)
     assert redact(once) == (once, ())
-    assert find_secrets(once) == ()
+    assert redact(once)[1] == ()
     assert bool(found) == (once is not text)
 
 

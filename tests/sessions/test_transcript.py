@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 import anima
 from anima.config import SessionsConfig
 from anima.errors import BadArguments, BadConfig, Damaged, NoSuchSession
-from anima.gate.scan import find_secrets, redact
+from anima.gate.scan import redact
 from anima.ledger import Readable, line_at
 from anima.sessions.find import Listed, TranscriptIndex
 from anima.sessions.record import Transcript, encode, forget, transcripts_in
@@ -726,7 +726,7 @@ def texts_with_secrets() -> list[tuple[str, str, list[str]]]:
     """(kind, text, secrets in it) of each example of the scan's that it finds; the keys are in parts in the file."""
     rows = [row for row in map(json.loads, CORPUS.read_text().splitlines()) if row["kind"]]
     texts = [(row["kind"], row["text"].replace("{}", "".join(row.get("parts", ["{}"])))) for row in rows]
-    found = [(kind, text, [text[each.start : each.end] for each in find_secrets(text)]) for kind, text in texts]
+    found = [(kind, text, [text[each.start : each.end] for each in redact(text)[1]]) for kind, text in texts]
     return [(kind, text, inside) for kind, text, inside in found if inside]
 
 

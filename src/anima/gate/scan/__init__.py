@@ -21,7 +21,6 @@ from anima.gate.scan.hidden import reveal as reveal
 from anima.gate.scan.orders import FRAME_NAMES as FRAME_NAMES
 from anima.gate.scan.secrets import BORDER, CROWDED, Found, masked_spans, secrets_in, strike
 from anima.gate.scan.secrets import PLACEHOLDER as PLACEHOLDER
-from anima.gate.scan.secrets import find_secrets as find_secrets
 from anima.gate.scan.secrets import redact as redact
 from anima.gate.scan.sights import MOST, Origins, Sighting, compiled, each_once, findings, fold, pattern_of, table
 from anima.model import Finding, Severity, kept

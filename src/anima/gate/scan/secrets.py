@@ -88,11 +88,6 @@ def _keywords() -> tuple[tuple[str, str, str], ...]:
 # -- the text without them -------------------------------------------------------------------------------------------------
 
 
-def find_secrets(text: str) -> tuple[Finding, ...]:
-    """The secrets of a text, masked."""
-    return findings(text, masked_spans(text, secrets_in(text, ())))
-
-
 def redact(text: str, patterns: Patterns = ()) -> tuple[str, tuple[Finding, ...]]:
     """The text with each secret replaced by `[REDACTED:<kind>]`, and what was found, placed in the given text."""
     found = secrets_in(text, patterns)
