@@ -27,7 +27,6 @@ from anima.model import DocPath, Scope, fold
 from anima.text.dates import day_in_name
 from anima.text.markdown import Marks, View, view
 
-ALL = frozenset(Scope)
 NONE: frozenset[Scope] = frozenset()
 BOOTSTRAP = "BOOTSTRAP.md"  # only for a brand-new home
 RUNBOOK = "README.md"  # only where the dialect has one
