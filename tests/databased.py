@@ -135,7 +135,7 @@ class Databased:
             except NoSuchHome:
                 return None
             rules = Rules(clock=lambda: datetime.now(UTC), author="a test", is_closed=lambda path: False)
-            store = RowStore(place, rules, shelf="")
+            store = RowStore(place, rules, shelf="", whole=RowWhole)
             self._wholes[key] = store, RowWhole(store)
         store, whole = self._wholes[key]
         store._epoch = (store.rows.one("select epoch from anima.home where [own]") or (0,))[

@@ -16,6 +16,7 @@ from anima.store.overlay import Below, Layers, OverlayStore
 from anima.store.place import FolderStore
 from anima.store.rows import find_home
 from anima.store.rows.store import RowStore
+from anima.store.rows.whole import RowWhole
 from anima.testing.memory_store import MemoryStore, Shelf
 from anima.testing.store_contract import Opens, StoreContract
 from conftest import Cluster
@@ -55,7 +56,7 @@ class TestPostgresStore(StoreContract):
 
         def once_more() -> RowStore:
             place = find_home(cluster.application, tenant=tenant, agent="main", env=os.environ, create=True)
-            return RowStore(place, rules(clock), shelf=str(tmp_path))
+            return RowStore(place, rules(clock), shelf=str(tmp_path), whole=RowWhole)
 
         return once_more
 
@@ -65,7 +66,7 @@ class TestOneFile(StoreContract):
     def home(self, tmp_path: Path, clock: Callable[[], datetime]) -> Opens:
         def once_more() -> RowStore:
             place = find_home(f"file:{tmp_path}/home.db", tenant=None, agent=None, env={}, create=True)
-            return RowStore(place, rules(clock), shelf=str(tmp_path))
+            return RowStore(place, rules(clock), shelf=str(tmp_path), whole=RowWhole)
 
         return once_more
 
@@ -88,7 +89,7 @@ class TestOverlay(StoreContract):
             if kind == "folder":
                 return FolderStore(Folder(tmp_path / "upper"), rules(clock))
             place = find_home(address, tenant=tenant, agent=None, env=os.environ, create=True)
-            return RowStore(place, rules(clock), shelf=str(tmp_path))
+            return RowStore(place, rules(clock), shelf=str(tmp_path), whole=RowWhole)
 
         def once_more() -> Store:
             lower = FolderStore(Folder(tmp_path / "lower"), rules(clock))

@@ -21,6 +21,7 @@ from anima.store.overlay import Below, Layers, OverlayStore
 from anima.store.place import FolderStore
 from anima.store.rows import find_home
 from anima.store.rows.store import RowStore
+from anima.store.rows.whole import RowWhole
 from anima.testing.memory_store import MemoryStore, Shelf
 from conftest import Cluster
 
@@ -47,10 +48,10 @@ class Life(RuleBasedStateMachine):
         rules = Rules(clock=lambda: NOW, author="aria", is_closed=lambda path: False)
         env = {"ANIMA_KEY": self.key}
         place = find_home(self.cluster.application, tenant=self.tenant, agent="main", env=env, create=True)
-        rows = RowStore(place, rules, shelf="")
+        rows = RowStore(place, rules, shelf="", whole=RowWhole)
         file = find_home(f"file:{self.file}/home.db", tenant=None, agent=None, env={}, create=True)
         folder, memory = FolderStore(Folder(self.folder), rules), MemoryStore(self.shelf, rules)
-        return [folder, memory, rows, RowStore(file, rules, shelf="")]  # type: ignore[list-item]
+        return [folder, memory, rows, RowStore(file, rules, shelf="", whole=RowWhole)]  # type: ignore[list-item]
 
     def every(self, do: Any) -> Any:
         """What all of them answer, an error by its kind; it is the same."""

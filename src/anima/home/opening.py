@@ -257,6 +257,7 @@ def make_home(
     signs_of_life = {name.casefold() for name in STARTERS} | {"memory", ".git", "daily", "notes", configs.FILE}
     if is_address(place := given_place(path, env)):
         from anima.store.rows.store import RowStore
+        from anima.store.rows.whole import RowWhole
 
         found = _in_database(str(place), world, tenant=tenant, agent=agent, create=True, again=again)
         lives = {name.casefold() for name in found.documents.names("")} & signs_of_life
@@ -264,7 +265,8 @@ def make_home(
         if brand_new:
             dialect = detected(found.documents, asked, found.made_as).dialect
             rules = Rules(clock=lambda: now, author="", is_closed=lambda path: False)
-            RowStore(found, rules, shelf="").make(configs.FILE, _CONFIG_TEXT.format(dialect=dialect), dialect)
+            made = RowStore(found, rules, shelf="", whole=RowWhole)
+            made.make(configs.FILE, _CONFIG_TEXT.format(dialect=dialect), dialect)
         return brand_new
     register, path = Register(user_folder(env)), expanded(place)
     gone = not path.exists() or (path.is_dir() and not any(path.iterdir()))

@@ -41,9 +41,7 @@ _LEASE = 60.0  # seconds that a lease outlives its holder
 class RowStore:
     """The canonical state of one home in a database. Bound to its tenant and home when it is opened."""
 
-    def __init__(
-        self, place: RowPlace, rules: Rules, *, shelf: str, whole: Callable[[RowStore], Whole] | None = None
-    ) -> None:
+    def __init__(self, place: RowPlace, rules: Rules, *, shelf: str, whole: Callable[[RowStore], Whole]) -> None:
         """`shelf` is where the home's snapshots stand on this machine; `whole` treats the home as a heap of files."""
         self.rows, self.name, self.identity, self._seal = rows, *_ = place
         self.rules, self.author, self.clock, self.shelf = rules, rules.author, rules.clock, shelf
@@ -60,7 +58,7 @@ class RowStore:
         self._words: dict[str, str] = {}  # of changes that no revision holds yet
         self._leases: dict[str, int] = {}
         self._scratch: Scratch | None = None
-        self._whole = whole(self) if whole else None
+        self.whole = whole(self)
 
     def _special(self, name: str) -> tuple[bytes, str] | None:
         """What stands in tables of its own, though a folder keeps it as a file."""
@@ -115,11 +113,6 @@ class RowStore:
         with self.rows.transaction():
             found = self.rows.one("lease_taken", name=name, holder=holder, span=_LEASE)
         return int(found[0]) if found else None
-
-    @property
-    def whole(self) -> Whole:
-        assert self._whole is not None
-        return self._whole
 
     @property
     def begun(self) -> bool:
