@@ -15,22 +15,22 @@ import shape
 
 CEILINGS = {
     "(top)": 1_920,
-    "agent": 2_810,
-    "backup": 2_020,
+    "agent": 2_800,
+    "backup": 2_010,
     "cli": 3_650,
-    "connect": 3_710,
+    "connect": 3_700,
     "dream": 2_420,
     "forget": 820,
-    "gate": 2_220,
+    "gate": 2_210,
     "home": 1_240,  # 20 more, which were the store's: what a search takes is spelt out, and verbs of a closed home end
-    "layout": 900,
+    "layout": 890,
     "ledger": 890,
     "mcp": 710,
-    "memory": 1_900,
+    "memory": 1_910,
     "prompt": 1_540,
     "search": 3_780,
     "sessions": 4_450,
-    "store": 7_920,
+    "store": 7_880,
     "testing": 2_520,
     "text": 3_080,
     "upkeep": 1_510,
@@ -62,7 +62,7 @@ def test_the_ceilings_together_are_no_higher_than_the_source_was() -> None:
 
 # Lines may be more than the plan of the rooms had for the house without its lodger, hosts and further stores: 52,000 with all of
 # them. What should be there and is not yet: the spine is larger than it should be, and may only fall.
-STILL = {"lines of Python": 52_000, "lines of the spine": 21_580}
+STILL = {"lines of Python": 52_000, "lines of the spine": 21_530}
 
 
 def test_every_other_figure_is_what_it_should_be() -> None:
