@@ -30,6 +30,7 @@ from anima.store.private import made_as, make_home_folder, mark_made
 
 if TYPE_CHECKING:
     from anima.store.rows import RowPlace
+    from anima.store.rows.store import RowStore
 
 
 _CONFIG_TEXT = """\
@@ -116,15 +117,12 @@ def _ground(
 ) -> _Ground:
     users = user_folder(world.env)
     if is_address(path):
-        from anima.store.rows.store import RowStore
-        from anima.store.rows.whole import RowWhole
-
         place = _in_database(str(path), world, tenant=tenant, agent=agent, create=create)
         shelf, has_head = str(users / "snapshots" / place.identity.partition(".")[0]), place.rows.engine.mark
 
         def made(rules: Rules) -> Store:
             rules = rules if has_head else replace(rules, head=None)  # a server keeps it in a table that only grows
-            return RowStore(place, rules, shelf=shelf, whole=RowWhole)
+            return _in_rows(place, rules, shelf=shelf)
 
         register = Register(users)  # one in a file is vouched for as a folder is
         if place.rows.engine.needs_tenant:  # and of a database, the servers share what is trusted
@@ -150,6 +148,13 @@ def _ground(
             ) from None
         raise
     return _Ground(folder, register, made_as(folder), lambda rules: FolderStore(folder, rules))
+
+
+def _in_rows(place: RowPlace, rules: Rules, *, shelf: str) -> RowStore:
+    from anima.store.rows.store import RowStore
+    from anima.store.rows.whole import RowWhole
+
+    return RowStore(place, rules, shelf=shelf, whole=RowWhole)
 
 
 def _upper(spec: Overlay) -> tuple[str | Path, str | None]:
@@ -256,17 +261,13 @@ def make_home(
     asked = configs.load(None, env=env, flags=settings, trusted=True)
     signs_of_life = {name.casefold() for name in STARTERS} | {"memory", ".git", "daily", "notes", configs.FILE}
     if is_address(place := given_place(path, env)):
-        from anima.store.rows.store import RowStore
-        from anima.store.rows.whole import RowWhole
-
         found = _in_database(str(place), world, tenant=tenant, agent=agent, create=True, again=again)
         lives = {name.casefold() for name in found.documents.names("")} & signs_of_life
         brand_new = lives <= {configs.FILE}
         if brand_new:
             dialect = detected(found.documents, asked, found.made_as).dialect
             rules = Rules(clock=lambda: now, author="", is_closed=lambda path: False)
-            made = RowStore(found, rules, shelf="", whole=RowWhole)
-            made.make(configs.FILE, _CONFIG_TEXT.format(dialect=dialect), dialect)
+            _in_rows(found, rules, shelf="").make(configs.FILE, _CONFIG_TEXT.format(dialect=dialect), dialect)
         return brand_new
     register, path = Register(user_folder(env)), expanded(place)
     gone = not path.exists() or (path.is_dir() and not any(path.iterdir()))
