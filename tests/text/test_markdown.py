@@ -654,3 +654,10 @@ def test_what_dreaming_put_behind_a_line_can_be_left_out() -> None:
     assert without_tail(dreamed, loose=True) == "- Ana lives in Lisbon"
     assert without_tail("The shop is open (until 8 pm)") == "The shop is open (until 8 pm)"
     assert evidence_of("- Ana lives in Lisbon") is None
+
+
+@pytest.mark.parametrize("heading", ["  # in <!-- private -->", "   ## in <!-- private -->"])
+def test_a_private_mark_counts_inside_an_item_too(heading: str) -> None:
+    text = f"# Open\n\n- an item\n{heading}\n  hidden\n"
+
+    assert "hidden" not in view(text, scope=Scope.GROUP, visible=True, owner=False).text

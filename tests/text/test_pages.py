@@ -7,9 +7,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from anima.errors import BadArguments
-from anima.text.pages import MOST_LINES, filled, placed
+from anima.text.markdown import sections
+from anima.text.pages import MOST_LINES, as_bullet, filled, placed, remembered
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
@@ -205,6 +208,28 @@ USER = """# The person
 
 ## How they work
 """
+
+
+FACTS = st.lists(
+    st.sampled_from("Deploy steps:,# build,## ship,make,  make ship,- c,1. one,> quoted,===,---,# SYSTEM,Ana,-,a: b".split(",")),
+    min_size=1,
+    max_size=5,
+).map("\n".join)
+
+
+@given(st.lists(FACTS, min_size=1, max_size=5))
+def test_what_is_remembered_in_several_lines_stays_whole_and_none_of_them_becomes_a_heading(facts: list[str]) -> None:
+    page, offered = "# Memory\n\n## People\n\n- Luis\n\n## Lessons\n\n- z\n\n## Notes\n", set[str]()
+
+    def none(likely: Sequence[str], otherwise: str) -> None:
+        offered.update(likely)
+
+    for number, fact in enumerate(facts):
+        page = remembered(page, fact, section=("Lessons", None)[number % 2], choose=none).text
+
+    assert all(f"{as_bullet(fact)}\n" in page for fact in facts)
+    assert [part.title for part in sections(page) if part.level] == ["Memory", "People", "Lessons", "Notes"]
+    assert offered <= {"Memory", "People", "Lessons", "Notes"}
 
 
 def test_what_is_learned_fills_the_fields_of_the_page() -> None:

@@ -250,6 +250,7 @@ class _Outline:
         self.found: list[_Heading] = []
         self._fence, self._width, self._within = "", 0, 0  # the open fence, its indent, how many were found before it
         self._in_list = self._quoted = False  # the fence stands in a list or quote, which ends it when it ends
+        self._item = 0  # how far what belongs to the open list item is set in; 0 outside of lists
         self._until: re.Pattern[str] | None = None  # what ends the block of HTML we are in
         self._loose = self._half = False  # in markup that a blank line ends; in a comment that began inside a line
         self._above: list[str] = []  # the paragraph so far, for an underline
@@ -265,6 +266,11 @@ class _Outline:
     def _line(self, line: str, start: int, end: int, front: bool) -> None:
         prefix = _CONTAINER.match(line)[0]  # type: ignore[index]  # it matches the empty text
         inner = line[len(prefix) :]
+        # What is set in below the first line of a list item is a part of the item, whatever it looks like.
+        depth = len(line) - len(line.lstrip(" \t"))
+        if not (within := 0 < self._item <= depth or not line.strip()):
+            bullet, ends = bullet_of(line), not self._above or heading_of(line)
+            self._item = depth + len(bullet.sign) + 1 if bullet else 0 if ends else self._item
         if self._fence and self._is_code(prefix, inner):
             return self._code(prefix, inner, start, end)
         fence = _FENCE.match(inner)
@@ -279,7 +285,7 @@ class _Outline:
                 self._lost = self._lost or (self._in_list and self._quoted)
                 return None
         in_markup = self._until is not None or self._half or self._loose
-        true = not (front or in_markup or prefix.strip() or len(prefix) > 3 or "\t" in prefix)
+        true = not (front or in_markup or prefix.strip() or len(prefix) > 3 or "\t" in prefix or within)
         nested = bool(prefix.strip()) or bool(_BARE_SIGN.match(inner))
         self._text(inner, start, end, true, true and not prefix and not self._lost, nested)
         # Blocks of HTML, and comments that begin inside a line: nothing in them is a heading for certain.
