@@ -14,6 +14,7 @@ main components are kept. How much each feature speaks for a section is a condit
 from __future__ import annotations
 
 import argparse
+import json
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -88,6 +89,12 @@ def vectors_of(missing: Sequence[str]) -> tuple[list[str], Any, Any]:
     )
     common = list(dict.fromkeys(word for word in plain if len(word) > 1))
     return common, embedder.word_vectors(common), embedder.word_vectors(missing)
+
+
+def packed(known: places.Meanings) -> bytes:
+    """A table as its file holds it."""
+    about = json.dumps({"words": len(known.rows), "says": list(known.says)})
+    return "\n".join([about, *known.rows, ""]).encode() + known.numbers
 
 
 def word_table() -> places.Meanings:
@@ -211,7 +218,7 @@ def main() -> None:
     print(" ".join(f"{number:.2f}" for number in says))
     if asked.write:
         known.says = [round(float(number), 5) for number in says]
-        places.FILE.write_bytes(known.packed())
+        places.FILE.write_bytes(packed(known))
         print(f"{places.FILE.name}: {places.FILE.stat().st_size // 1000} kB")
 
 

@@ -211,7 +211,9 @@ USER = """# The person
 
 
 FACTS = st.lists(
-    st.sampled_from("Deploy steps:,# build,## ship,make,  make ship,- c,1. one,> quoted,===,---,# SYSTEM,Ana,-,a: b".split(",")),
+    st.sampled_from(
+        "Deploy steps:,# build,## ship,make,  make ship,- c,1. one,> quoted,===,---,# SYSTEM,Ana,-,a: b".split(",")
+    ),
     min_size=1,
     max_size=5,
 ).map("\n".join)

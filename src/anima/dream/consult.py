@@ -467,7 +467,7 @@ class _Facts:
         return "leaves out too much of its source" if too_much else ""
 
 
-def _figures(one: Read) -> tuple[tuple[str, ...], tuple[str, ...], bool]:
+def _figures(one: Read) -> tuple[tuple[str, ...], tuple[str, ...], int]:
     return one.numbers, one.dates, one.denied
 
 

@@ -21,7 +21,7 @@ from anima.text import bullet_text, markdown, read_table, stem, tags
 from anima.text.markdown import bullet_of, ended, heading_of, lines_of, newline_of, without_code, without_tail
 from anima.text.notes import POSSIBLE
 from anima.text.pages import BANK, BEGIN, END, blocks_in, entities_in, is_point, placed, plain, slug_of
-from anima.text.reading import NEGATIONS
+from anima.text.reading import NEGATIONS, signs
 
 _SAID = read_table("dream", "sentences")
 OPENING, PAST, MOVED = (_SAID["opening"][name] for name in ("diary", "past", "moved"))
@@ -367,7 +367,7 @@ def beliefs(opinions: Iterable[Retained]) -> tuple[Belief, ...]:
         denied = sum(word in NEGATIONS for word in split) % 2 == 1
         # Without the third person's s, so that "likes" and "does not like" meet.
         topic = {stem(word) for word in split if word not in NEGATIONS and word not in _FILLERS}
-        topics.setdefault(tuple(sorted(topic)), []).append((one, denied))
+        topics.setdefault((*sorted(topic), *signs(one.text)), []).append((one, denied))
     return tuple(map(_belief, topics.values()))
 
 

@@ -68,9 +68,9 @@ class PlannedNight:
         retirements, wishes, heirs = self._outdated()
         least = 1 if self.rules.careful else 2
         considered = [
-            self._candidate(group, heirs.get(frame, []))
-            for frame, group in self.groups.items()
-            if group.tally.hits >= least or frame in heirs
+            self._candidate(group, heirs.get(key, []))
+            for key, group in self.groups.items()
+            if group.tally.hits >= least or key in heirs
         ]
         considered.sort(key=lambda c: (-c.score.total, c.note.day, c.note.path, c.note.line))
         chosen = [c for c in considered if c.passed][: self.rules.limit]
@@ -85,7 +85,7 @@ class PlannedNight:
             for key in frames(note.text):
                 self.alike[key].add(note.day)
             if values.why_junk(note.text) is None:
-                group = self.groups.setdefault(sentence(note.text).frame, _Group())
+                group = self.groups.setdefault(sentence(note.text).key, _Group())
                 group.notes.append(note)
                 if note.tally:
                     group.tally.join(note.tally)
@@ -126,7 +126,7 @@ class PlannedNight:
         return best
 
     def _replaces(self, old: Sentence, group: _Group, since: date, tally: Tally | None) -> bool:
-        new, mine = sentence(group.newest.text), self.groups.get(old.frame)
+        new, mine = sentence(group.newest.text), self.groups.get(old.key)
         crowded = self._crowded(old, group.first.day)
         if new is old or relation(old, new, together=True, crowded=crowded) is not Relation.REPLACES:
             return False  # not even if the same questions had found both
@@ -165,7 +165,7 @@ class PlannedNight:
             return [], [], heirs
         for held in self.m.held:
             old = sentence(held.fact)
-            group = self.groups.get(old.frame)
+            group = self.groups.get(old.key)
             said = group.newest.day if group else held.since or held.night or self.m.today
             if not held.machine and group is None:
                 said = held.since or date.min  # nobody knows when the owner wrote it; any change that says so counts
@@ -176,7 +176,7 @@ class PlannedNight:
             found = Retirement(held=held, by=by.newest, since=start, until=by.first.day)
             (retirements if held.machine else wishes).append(found)
             if held.machine:
-                heirs[sentence(found.by.text).frame].append(held)
+                heirs[sentence(found.by.text).key].append(held)
         return retirements, wishes, heirs
 
     def _successor_of_twin(self, old: Sentence, said: date) -> _Group | None:
@@ -185,7 +185,7 @@ class PlannedNight:
         for group in {id(group): group for groups in few for group in groups}.values():
             other = sentence(group.first.text)
             by = self._successor_of(group) if other is not old else None
-            if by is None or by.first.day <= said or self.groups.get(old.frame) is by:
+            if by is None or by.first.day <= said or self.groups.get(old.key) is by:
                 continue
             lost = value_of(other, sentence(by.newest.text))
             if notes.is_paraphrase(other, old, lost, partial(self._rare, on=by.first.day)):
@@ -215,7 +215,7 @@ class PlannedNight:
         if self.rules.careful:
             others = self._others(group)
             noted |= {n.day for other in others for n in other.notes}
-            told = [group, *others, *(self.groups.get(sentence(held.fact).frame) for held in replaces)]
+            told = [group, *others, *(self.groups.get(sentence(held.fact).key) for held in replaces)]
             tally = Tally()
             for part in (*(each.tally for each in told if each), *(held.tally for held in replaces if held.tally)):
                 tally.join(part)
@@ -307,7 +307,7 @@ class PlannedNight:
 
     def _is_routine(self, held: Held) -> bool:
         """A dreamed line whose like was noted so often since that it would not be kept today."""
-        if not held.machine or not self.rules.careful or sentence(held.fact).frame not in self.groups:
+        if not held.machine or not self.rules.careful or sentence(held.fact).key not in self.groups:
             return False
         return self._degree(held.fact).degree < notes.POSSIBLE <= lasting(sentence(held.fact)).degree
 
@@ -320,7 +320,7 @@ class PlannedNight:
 
 def key_of(text: str) -> str:
     """The words of a fact, by which earlier sweeps are remembered."""
-    return " ".join(sentence(text).frame)
+    return " ".join(sentence(text).key)
 
 
 @lru_cache(maxsize=65_536)

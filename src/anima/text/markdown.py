@@ -219,6 +219,7 @@ def front_matter(text: str, path: str) -> Mapping[str, Any]:
     return {str(key): item for key, item in value.items()}
 
 
+@lru_cache(maxsize=2)  # whoever places a line asks several times of one text
 def sections(text: str) -> tuple[Section, ...]:
     """All sections in order of their start, the nameless first one included when anything stands before a heading."""
     return tuple(_close(text, _Outline(text).found))
@@ -250,7 +251,7 @@ class _Outline:
         self.found: list[_Heading] = []
         self._fence, self._width, self._within = "", 0, 0  # the open fence, its indent, how many were found before it
         self._in_list = self._quoted = False  # the fence stands in a list or quote, which ends it when it ends
-        self._item = 0  # how far what belongs to the open list item is set in; 0 outside of lists
+        self._item = 0  # how far what is part of the open list item is set in; 0 outside of lists
         self._until: re.Pattern[str] | None = None  # what ends the block of HTML we are in
         self._loose = self._half = False  # in markup that a blank line ends; in a comment that began inside a line
         self._above: list[str] = []  # the paragraph so far, for an underline
@@ -266,7 +267,6 @@ class _Outline:
     def _line(self, line: str, start: int, end: int, front: bool) -> None:
         prefix = _CONTAINER.match(line)[0]  # type: ignore[index]  # it matches the empty text
         inner = line[len(prefix) :]
-        # What is set in below the first line of a list item is a part of the item, whatever it looks like.
         depth = len(line) - len(line.lstrip(" \t"))
         if not (within := 0 < self._item <= depth or not line.strip()):
             bullet, ends = bullet_of(line), not self._above or heading_of(line)

@@ -18,6 +18,7 @@ from functools import cached_property, lru_cache
 from itertools import pairwise
 
 from anima.text import DENSE, fold, one_line, read_table, stem, word_set
+from anima.text.reading import signs
 
 # Words and wordings that tell what sort of sentence a note is, in a handful of languages.
 _WORDS = read_table("text", "words")
@@ -58,10 +59,8 @@ def is_several(word: str) -> bool:
 
 LONGEST = 600  # characters of a note that are looked at
 LONGEST_LABEL = 6  # words
+_MARK, _WORD, _ASIDE = map(_wording, ("mark", "word", "aside"))
 _TOKEN = re.compile(rf"[{DENSE}]|['’]s\b|[^\W_{DENSE}]+(?:[.:,'’/@-](?!s\b)[^\W_{DENSE}]+)*")
-_MARK = re.compile(r"\s*(?::|=|->|→|=>)\s+|\s+[-–—]\s+")
-_WORD = re.compile(r"[^\W_]+(?:[.:'’/@-][^\W_]+)*")
-_ASIDE = re.compile(r"\s*[(（\[][^()（）\[\]]{0,80}[)）\]]\s*[.!]?\s*\Z")
 
 
 @dataclass(frozen=True, eq=False)  # kept by `sentence`, so that one text is one object
@@ -75,6 +74,8 @@ class Sentence:
     changes: bool
     adds: bool
     label: int  # how many words of the frame stand before a colon or the like; 0 without one
+    signs: tuple[str, ...]  # what of the core is no plain word
+    key: tuple[str, ...]  # the frame and the signs: what notes that say the same have in common
 
     @cached_property
     def head(self) -> str:
@@ -94,9 +95,9 @@ class Sentence:
         return frozenset(told) - BE - SMALL
 
     @cached_property
-    def words(self) -> frozenset[str]:
-        """The stems of all but the words that two notes of one fact may choose between; "before" is not "after"."""
-        return stemmed(frozenset(self.frame) - NEUTRAL - BE)
+    def words(self) -> tuple[str, ...]:
+        """The stems, in their order, of all but the words that two notes of one fact may choose between: not "before"."""
+        return tuple([stem(word) for word in self.frame if word not in NEUTRAL and word not in BE])
 
     @cached_property
     def stems(self) -> frozenset[str]:
@@ -146,7 +147,8 @@ def sentence(text: str) -> Sentence:
     mark = _MARK.search(core[:LONGEST])
     before = _TOKEN.findall(core[: mark.start()]) if mark else []
     label = len(_frame(_folded(before))) if len(before) <= LONGEST_LABEL else 0
-    return Sentence(core, tokens, _frame(tokens), frozenset(names), changes and not adds, adds, label)
+    frame, marked, changes = _frame(tokens), signs(core), changes and not adds
+    return Sentence(core, tokens, frame, frozenset(names), changes, adds, label, marked, (*frame, *marked))
 
 
 def has_digit(word: str) -> bool:
@@ -212,13 +214,9 @@ def stemmed(found: frozenset[str]) -> frozenset[str]:
     return frozenset(map(stem, found))
 
 
+_DONE, _CLOCK, _NUMBERED, _PARTICIPLE, _GOING = map(_wording, ("done", "clock", "numbered", "participle", "going"))
 START = 0.4
-_DONE = re.compile(r"[a-z]{3,}(?:ed|aron|ieron)\Z")
 SURE, POSSIBLE = 0.6, 0.4  # from here on a line needs little, or much, evidence; below, none is enough
-_CLOCK = re.compile(r"\b\d{1,2}[:h]\d{2}\b|\b\d{1,2}\.\d{2} ?(?:uhr|h)\b|\b\d{1,2} ?(?:am|pm)\b", re.IGNORECASE)
-_NUMBERED = re.compile(r"#\d+|\bv?\d+\.\d+(?:\.\d+)?\b")
-_PARTICIPLE = re.compile(r"[a-z]{3,}(?:ad[oa]s?|id[oa]s?)\Z")  # as the first word of a note without a subject
-_GOING = re.compile(r"[a-z]{3,}(?:ing|ando|iendo)\Z")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -313,7 +311,6 @@ def _happened(tokens: tuple[str, ...], *, states: bool) -> bool:
 # -- two notes compared ----------------------------------------------------------------------------------------------------
 
 LONGEST_VALUE = 7  # words
-ALIKE = 0.9  # the least share of words that two sentences have in common which say the same
 ENOUGH = 2  # signs that a note without a verb has another value of the same thing
 FOR_LIFE = next(n for n, row in enumerate(SAME_ATTRIBUTE) if "born" in row)  # nobody is born a second time
 HOME = next(n for n, row in enumerate(SAME_ATTRIBUTE) if "lives" in row)  # nobody has two by mistake
@@ -328,25 +325,14 @@ class Relation(StrEnum):
 
 
 def same_words(one: Sentence, other: Sentence) -> bool:
-    """Whether two say the same in nearly the same words: all but a tenth, and no number, denial or attribute apart."""
-    mine, yours = one.words, other.words
-    near = min(len(mine), len(yours)) > 3 and len(mine & yours) >= ALIKE * len(mine | yours)
-    if not mine or (mine != yours and (not near or any(map(has_digit, mine ^ yours)))):
-        return False
+    """Whether two say the same in the same words but for small ones and plurals, with no sign, denial or tense apart."""
     apart = {*one.tokens} ^ {*other.tokens}
-    if one.negated != other.negated or any(word in DENIALS or word.endswith("n't") for word in apart):
+    if not one.words or (one.words, one.negated, one.signs) != (other.words, other.negated, other.signs):
+        return False
+    ends = [word for word in apart - NEUTRAL if word.endswith(("n't", "ed", "er", "est"))]
+    if ends or not apart.isdisjoint(DENIALS | DOING):
         return False
     return _may_be_one(one, other)  # to live somewhere is not to work there
-
-
-def same_course(one: Sentence, other: Sentence) -> bool:
-    """Whether the words that two sentences share follow one another alike (from Lima to Bogota is no way back), and neither
-    has a verb of its own: who works in Lima may live elsewhere."""
-    if not DOING.isdisjoint({*one.frame} ^ {*other.frame}):
-        return False
-    mine, yours = ([*dict.fromkeys(map(stem, each.frame))] for each in (one, other))
-    shared = one.words & other.words
-    return [word for word in mine if word in shared] == [word for word in yours if word in shared]
 
 
 @lru_cache(maxsize=262_144)
@@ -427,7 +413,7 @@ def relation(old: Sentence, new: Sentence, *, together: bool = False, crowded: b
     """What `new` is to `old`. `together` says whether searches that found one also found the other; `crowded`, whether
     other things are said of what they are about, as of a person; of a standup or a dentist there is one thing to say."""
     if old.frame == new.frame:
-        return None if old.negated != new.negated else Relation.SAME
+        return Relation.SAME if old.negated == new.negated and old.signs == new.signs else None
     if not old.heads & new.heads:
         return None
     if found := _Laid(old, new).relation(together, crowded):

@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from difflib import get_close_matches
 from functools import cache, lru_cache
+from itertools import islice, takewhile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -40,6 +41,9 @@ _FIELD = re.compile(
 )
 _NO_TITLE = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]|<!--|-->")  # what would make more of a heading than its words
 _DREAMED = re.compile(r"Dreamed\b")
+_GOES_ON = re.compile(
+    r"[^\S\n]+\S|[a-zß-öø-ÿа-я]"
+)  # a line of the item above it: it is set in, or goes on in small letters
 
 
 class Landed(NamedTuple):
@@ -197,10 +201,6 @@ class Meanings:
             self._read[row] = [number / 127 * weight for number in raw[:-1]] + [weight]
         return self._read[row]
 
-    def packed(self) -> bytes:
-        about = json.dumps({"words": len(self.rows), "says": list(self.says)})
-        return "\n".join([about, *self.rows, ""]).encode() + self.numbers
-
 
 @cache
 def table() -> Meanings:
@@ -258,7 +258,7 @@ def _read(text: str) -> _Read:
     and so has one that begins with a name."""
     words, names, rows = dict[str, None](), set[str](), table().rows
     for number, (raw, forms) in enumerate(words_in(text)):
-        is_name = raw[:1].isupper() and (number > 0 or not any(form in rows for form in forms))
+        is_name = len(raw) > 1 and raw[:1].isupper() and (number > 0 or not any(form in rows for form in forms))
         words.update(dict.fromkeys(forms))
         names.update(forms if is_name else ())
     leads = bool(words) and next(iter(words)) in names
@@ -394,7 +394,6 @@ def plain(text: str) -> str:
 
 # -- what verbs write into pages -----------------------------------------------------------------------------------------
 
-_BRACKETS = dict.fromkeys(map(ord, "()[]"), " ")  # what stands in them is part of a fact, not an aside
 MOST_FACT = 4_000  # characters; whoever has more to say has a document
 
 
@@ -436,26 +435,19 @@ def _without_point(line: str) -> str:
 
 
 def twin_of(text: str, fact: str) -> SaidAlready | None:
-    """The first line of a text that says this fact in the same, or nearly the same, words."""
-    # With its tables, which a prompt need not wait for.
-    from anima.text.notes import ALIKE, LONGEST, same_course, same_words, sentence
+    """The first item of a text that says just this fact: the same words in the same forms, and no line more."""
+    from anima.text.reading import wording  # with its tables, which a prompt need not wait for
 
-    here = sentence(fact.translate(_BRACKETS))
-    # What each word leaves in any line that has it: a form has all but its last letter, and "'s" may be read into a line.
-    traces = [plain((word[:-1] or word).strip("'")) for word in here.words]
-
-    def said(line: str) -> bool:
-        if max(len(line), len(fact)) > LONGEST:  # more than is read of a note
-            return line.split() == fact.split()
-        line = line.translate(_BRACKETS)
-        seen = plain(line.replace("’", "'"))
-        may_be = 0 < ALIKE * len(traces) <= sum(trace in seen for trace in traces)  # else `same_words` says no, too
-        return may_be and same_words(there := sentence(line), here) and same_course(there, here)
-
-    for number, line in enumerate(lines_of(text), start=1):
-        shown = without_tail(bullet_text(line))
-        if shown and not shown.startswith(("#", "<!--")) and said(shown):
-            return SaidAlready(number, shown)
+    first, *rest = [line.strip() for line in fact.splitlines() if line.strip()] or [""]
+    wanted, more, lines = wording(_without_point(first)), [*map(wording, rest)], lines_of(text)
+    needle = max(re.findall("[a-z0-9]+", wanted.casefold()), key=len, default="")  # a line without it is not looked at
+    plain = cache(lambda: {number for number, _ in markdown.without_code(text, nested=True)})  # once a line may be it
+    for at, folded in enumerate(lines_of(text.casefold()) if wanted else ()):
+        shown = without_tail(bullet_text(lines[at])) if needle in folded and not _GOES_ON.match(lines[at]) else ""
+        is_it = shown and wanted in (wording(shown), wording(lines[at].strip())) and not heading_of(lines[at])
+        below = takewhile(_GOES_ON.match, islice(lines, at + 1, at + 2 + len(more))) if is_it else ()
+        if is_it and at + 1 in plain() and [wording(line.strip()) for line in below] == more:
+            return SaidAlready(at + 1, shown)
     return None
 
 

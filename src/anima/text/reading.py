@@ -1,7 +1,8 @@
 """Reading a line: its words that carry meaning, its numbers, dates and names, what leads them in, and when it holds.
 
 Promise: what two notes of one fact share comes out equal, however they are punctuated, dated and ordered: `9 a.m.` and
-`09:00`, `43½` and `43 1/2`, `€60` and `60 euros`, `3 May 2026` and `2026-05-03`. Linear in the line. Pure.
+`09:00`, `43½` and `43 1/2`, `€60` and `60 euros`, `3 May 2026` and `2026-05-03`. A sign carries meaning unless it is known to
+carry none: 18 is not -18, C not C++, `ssh config` not `~/.ssh/config`. Linear in the line. Pure.
 The tables are ordinary language and know no home. Not here: which lines say the same or contradict each other.
 """
 
@@ -10,14 +11,14 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from enum import StrEnum
 from functools import cache, cached_property, lru_cache
 from itertools import pairwise
 
-from anima.text import bullet_text, fold, one_line, read_table, stem
+from anima.text import DENSE, bullet_text, fold, one_line, read_table, stem
 
 _TABLE = read_table("text", "reading")
 
@@ -26,9 +27,9 @@ def _set(name: str) -> frozenset[str]:
     return frozenset(fold(word) for word in _TABLE[name].split())
 
 
-SMALL, NEGATIONS, WEEKDAYS, DEEDS = map(_set, ("small", "negations", "weekdays", "deeds"))
+SMALL, NEGATIONS, WEEKDAYS, DEEDS, _PLACES, _BY = map(_set, "small negations weekdays deeds places by".split())
 TO_COME, WAS, IS, LEADING = map(_set, ("to_come", "was", "is", "leading"))
-FORMER, LASTING, PASSING, SINGLE = map(_set, ("former", "lasting", "passing", "single"))
+FORMER, LASTING, PASSING, SINGLE, OWNERS = map(_set, ("former", "lasting", "passing", "single", "owners"))
 TITLES = frozenset(_TABLE["titles"].split())
 MONTHS = {name: number for number, names in enumerate(_TABLE["months"], start=1) for name in names.split()}
 TURNING = {word: key for key, words in _TABLE["turning"].items() for word in words.split()}
@@ -41,7 +42,7 @@ def pattern(name: str) -> re.Pattern[str]:
     nameless = re.sub(r"\?P<\w+>", "?:", table["date"])
     said = table[name].replace("<day>", table["day"]).replace("<date>", nameless).replace("<noted>", table["noted"])
     months = "|".join(sorted(MONTHS, key=len, reverse=True))
-    return re.compile(one_line(said.replace("<month>", months)), re.IGNORECASE)
+    return re.compile(one_line(said.replace("<month>", months).replace("<dense>", DENSE)), re.IGNORECASE)
 
 
 # The word that stands for a word's row: by the word as it is, and by its stem where no two rows share that.
@@ -67,16 +68,14 @@ for _found in _PHRASES.values():
 def canonical(word: str) -> str:
     """What stands for a word and all that say the same."""
     lower = fold(word)
-    root = stem(lower)
+    root, one = stem(lower), lower.removesuffix("s")
+    if one.endswith(("er", "est")):  # faster is not fast, nor is a worker work
+        return _ROWS.get(lower) or _ROWS.get(one, one)
     return _ROWS.get(lower) or _STEMS.get(root) or root
 
 
-def _canonical(words: Iterable[str]) -> frozenset[str]:
-    return frozenset(map(canonical, words))
-
-
-LIMITS, LIGHT, SYMMETRIC = (_canonical(_TABLE[name].split()) for name in ("limits", "light", "symmetric"))
-_OPPOSED = [_canonical(pair.split()) for pair in _TABLE["opposed"].split(";")]
+LIMITS, LIGHT, SYMMETRIC = (frozenset(map(canonical, _set(name))) for name in ("limits", "light", "symmetric"))
+_OPPOSED = [frozenset(map(canonical, pair.split())) for pair in _TABLE["opposed"].split(";")]
 OPPOSITES: dict[str, list[frozenset[str]]] = {
     word: [pair for pair in _OPPOSED if word in pair] for pair in _OPPOSED for word in pair if len(pair) == 2
 }
@@ -84,29 +83,45 @@ OPPOSITES: dict[str, list[frozenset[str]]] = {
 LEAD_IN = {canonical(verb): frozenset(leads.split()) for verb, leads in _TABLE["lead_in"].items()}
 
 
-DATES, _FRONT, _BACK = map(pattern, ("date", "front", "back"))
-_TITLE = re.compile(r"\A([^\W\d_]+)\s*[:–—-]\s+(?=(?:\S+\s+){3})")
-WORD = re.compile(r"[^\W\d_]+(?:-?\d{1,3})+(?!\d)[^\W\d_]{0,3}|\d+(?:[.,:/]\d+)*|[^\W\d_]+(?:['’][^\W\d_]+)?|[^\W_]+")
-_CLOCK = re.compile(r"(\d{1,2}):(\d{2})(?::00)?\Z")
-_GROUPED = re.compile(r"\d{1,3}(?:[.,]\d{3})+\Z")
-_AM_PM = re.compile(r"\b([ap])\.? ?m\b\.?", re.IGNORECASE)
-_VERSION = re.compile(r"\bv(?=\d)", re.IGNORECASE)
-_ORDINAL = re.compile(r"(?<=\d)(?:st|nd|rd|th)\b", re.IGNORECASE)
-_JOINED = re.compile(r"\b([^\W\d_]{1,2})-(?=[^\W\d_])")
-_DRAWN = str.maketrans(
-    dict(zip("½¼¾⅓⅔", (" 1/2", " 1/4", " 3/4", " 1/3", " 2/3"), strict=True))
-    | {"€": " euro ", "$": " dollar ", "£": " pound ", "%": " percent ", "&": " and ", "’": "'", "‘": "'"}
-    | {"`": " ", "*": " ", "_": " ", "\0": None}
-    | {"，": ", ", "。": ". ", "：": ": ", "；": "; ", "（": " (", "）": ") ", "、": ", "}
+DATES, _FRONT, _BACK, _TITLE, WORD, _CLEFT = map(pattern, ("date", "front", "back", "title", "word", "cleft"))
+_CLOCK, _GROUPED, _AM_PM, _VERSION, _JOINED, _SHORT = map(pattern, "clock grouped am_pm version joined short".split())
+_WRAPPED, _END, _AROUND, _PLAIN, _ORDINAL = map(pattern, ("wrapped", "end", "around", "plain", "ordinal"))
+_EVENED, _DRAWN = (
+    {ord(sign): row["as"] for row in _TABLE[name] for sign in row["signs"]} for name in ("even", "drawn")
 )
-_SHORT = re.compile(r"\bw/o\b|\bw/ ?(?=\w)", re.IGNORECASE)
-_SHORTENED = {"ca": "can", "wo": "will", "sha": "shall"}
-_PLACES = frozenset("in at from near into en".split())
-_BY = frozenset("by por von par durch da".split())
-# Of a day: whether hours go past noon.
-_HALVES = {"am": False, "morning": False, "uhr": False, "pm": True, "evening": True}
+_SHORTENED, _HALVES = _TABLE["shortened"], _TABLE["halves"]
 _TAIL = 120  # characters in which something may be noted behind a line
-_CLEFT = re.compile(r"\A(\S{1,60}) is (?:where|what|when)\b")  # "Lima is where Ana lives" is about Ana
+
+
+def even(text: str) -> str:
+    """A text with one sort of dash and quote, without those and the emphasis that stand around words."""
+    plain = text if text.isascii() else unicodedata.normalize("NFC", text).translate(_EVENED)
+    for _ in range(2 if any(sign in plain for sign in "*`\"'_") else 0):  # bold inside of quotes
+        plain = _WRAPPED.sub(lambda found: found[2] or found[4], plain)
+    return plain
+
+
+def wording(text: str) -> str:
+    """A line as it is compared word for word: whatever its case, quotes, bold, dashes between words, and the sign at its end.
+    Case counts where it tells words apart: in acronyms, units, names of code."""
+    found, loud = list[str](), text.isupper()
+    for chunk in even(text).split():
+        parts = chunk.strip(",.;:!?()").replace("'", "-").split("-")
+        usual = all(part.isalpha() and (loud or len(part) == 1 or part[1:].islower()) for part in parts)
+        is_unit = len(chunk) < 4 and bool(found) and found[-1][-1].isdigit()
+        found.append(chunk.casefold() if (usual and not is_unit) else chunk)
+    return _END.sub("", " ".join(found))
+
+
+@lru_cache(maxsize=65_536)
+def signs(text: str) -> tuple[str, ...]:
+    """Whatever of a text is no plain word or number, each with what it hangs on: what only other words may differ around."""
+    found, chunks = list[str](), even(text).replace("·", " ").replace("•", " ").split()
+    for before, chunk, after in zip(("", *chunks), chunks, (*chunks[1:], ""), strict=False):
+        bare = _AROUND.sub("", chunk)
+        if not _PLAIN.fullmatch(bare):
+            found.append(bare if any(map(str.isalnum, bare)) else f"{before} {bare} {after}".casefold())
+    return tuple(sorted(found))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,6 +157,7 @@ class Read:
     stamp: str  # the day it is noted under, where that stands before it
     words: tuple[str, ...]  # in their order, without dates
     dates: tuple[str, ...]
+    signs: tuple[str, ...]  # what carries meaning and is no plain word
     led: Mapping[str, str]  # its names, each with the preposition that leads it in, in their order
     names: frozenset[str]
     whose: frozenset[str]  # the names of whom something is
@@ -162,8 +178,9 @@ class Read:
         return tuple(sorted([word for word in self.carrying if word[0].isdigit()]))
 
     @cached_property
-    def denied(self) -> bool:
-        return sum([word in NEGATIONS for word in self.words]) % 2 == 1
+    def denied(self) -> int:
+        """How often it denies: two denials are none in one language, and one in another."""
+        return sum([word in NEGATIONS for word in self.words])
 
     @cached_property
     def roles(self) -> tuple[str, ...]:
@@ -185,6 +202,7 @@ class Read:
         counted = [(word, after) for word, after in pairwise(self.carrying) if word[0].isdigit()]
         for word, after in counted if len(counted) > 1 else ():
             found[word] |= set() if after[0].isdigit() else {canonical(after)}
+        found["my"] |= OWNERS.intersection(self.words)
         found["of"] |= self.whose | {name for name, lead in self.led.items() if lead == "of"}
         return {key: frozenset(told) for key, told in found.items() if told}
 
@@ -263,7 +281,7 @@ def _stated(text: str) -> tuple[str, str]:
 
 
 def _normal(text: str) -> str:
-    drawn = bullet_text(text).translate(_DRAWN)
+    drawn = even(bullet_text(text)).translate(_DRAWN)
     whole = drawn if drawn.isascii() else unicodedata.normalize("NFKC", drawn)
     whole = whole.replace(" 's ", "'s ")
     if "w/" in whole or "W/" in whole:
@@ -290,7 +308,8 @@ def _parsed(line: ToldLine, text: str, stamp: str, cut: list[str], is_name: Call
     whose = frozenset(name for word in parted if word.endswith("'s") and (name := fold(word).removesuffix("'s")) in led)
     names = frozenset(led)
     about = _about(line.under, raw, names, is_name)
-    return Read(line, text, stamp, _words(raw, bool(dates)), tuple(sorted(dates)), led, names, whose, about)
+    words, said = _words(raw, bool(dates)), signs(bare.replace("\0", " "))
+    return Read(line, text, stamp, words, tuple(sorted(dates)), said, led, names, whose, about)
 
 
 def _words(raw: list[str], dated: bool) -> tuple[str, ...]:

@@ -19,7 +19,7 @@ from anima.text import markdown, reading
 from anima.text.markdown import bullet_of, heading_of, lines_of
 from anima.text.pages import outside_blocks
 from anima.text.phrases import is_strong, said_in
-from anima.text.reading import LIGHT, LIMITS, SINGLE, Read, Tense, ToldLine, canonical
+from anima.text.reading import LIGHT, LIMITS, SINGLE, Read, Tense, ToldLine, canonical, wording
 
 if TYPE_CHECKING:
     import numpy as np
@@ -108,13 +108,13 @@ def _equal(seen: Sequence[Read]) -> Iterator[list[int]]:
     by_words: dict[tuple[object, ...], list[int]] = defaultdict(list)
     for place, one in enumerate(seen):
         if one.plain:
-            by_words[one.plain, one.about, one.noted].append(place)
+            by_words[one.plain, one.signs, one.about, one.noted].append(place)
     yield from (places for places in by_words.values() if len(places) > 1)
     by_facts: dict[tuple[object, ...], list[int]] = defaultdict(list)
     for places in by_words.values():
         one = seen[places[0]]
         if len(one.bag) + len(one.numbers) > 1 and one.bag:
-            facts = one.bag, one.numbers, one.denied
+            facts = one.bag, one.numbers, one.signs, one.denied
             by_facts[(*facts, tuple(day[-5:] for day in one.dates))].append(places[0])
             if one.stamp and not one.dates:  # "2026-05-03: Ana came" is also "Ana came on 3 May"
                 by_facts[(*facts, (one.stamp[-5:],))].append(places[0])
@@ -165,9 +165,8 @@ def _same_days(one: Sequence[str], other: Sequence[str]) -> bool:
 def _how(one: Read, other: Read) -> Sameness:
     if one.text == other.text:
         return "exact"
-    if [word for word in one.plain if word not in one.dates] == [w for w in other.plain if w not in other.dates]:
-        moved = one.dates and reading.WORD.findall(one.text.casefold()) != reading.WORD.findall(other.text.casefold())
-        return "dates" if moved else "punctuation"
+    if wording(one.text) == wording(other.text):
+        return "punctuation"
     return "dates" if one.dates and sorted(one.plain) == sorted(other.plain) else "reworded"
 
 
@@ -215,7 +214,7 @@ def _neighbours(seen: Sequence[Read], places: Sequence[int]) -> Iterator[tuple[i
         rare = sorted(one.bag, key=lambda word: (counts[word], word))[:5]
         met: set[int] = set()
         for pair in combinations(rare, 2):
-            key = (one.names, one.numbers, one.denied, min(pair), max(pair))
+            key = (one.names, one.numbers, one.signs, one.denied, min(pair), max(pair))
             met.update(by_pair[key][-CROWD:])
             by_pair[key].append(place)
         yield from ((other, place) for other in sorted(met))
