@@ -149,7 +149,7 @@ def test_an_empty_answer_says_why(index: Index) -> None:
     assert "reached the score" in ask(index, "oolong", min_score=0.9999, fusion="weighted").notes[-1]
 
 
-@pytest.mark.parametrize("more", [{"limit": 0}, {"half_life": 0}, {"mmr": 2.0}, {"fusion": "x"}, {"legs": "x"}])
+@pytest.mark.parametrize("more", [{"half_life": 0}, {"mmr": 2.0}, {"fusion": "x"}, {"legs": "x"}])
 def test_a_question_that_makes_no_sense_is_refused(index: Index, more: dict[str, object]) -> None:
     with pytest.raises(BadArguments):
         ask(index, "tea", **more)

@@ -72,7 +72,7 @@ class Steps:
 
     def stage(self, path: DocPath, standing: Present, text: str, *, mode: int | None = None) -> FileStep:
         """A durable copy of a document's new text, not yet in its place."""
-        with _written(path):
+        with as_damage(f"{path}: cannot be written"):  # what stands in the way there is nobody's path
             staged = self._machine.stage(text.encode("utf-8"), mode=standing.mode if mode is None else mode)
         return FileStep(path=path, actual=standing.actual, do="put", staged=staged, was=standing.signature)
 

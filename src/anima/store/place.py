@@ -25,7 +25,7 @@ from anima.store.edits import Heads, late_note, must_allow
 from anima.store.folder import Folder
 from anima.store.lock import PATIENCE
 from anima.store.logs import LineFolder
-from anima.store.private import BARE, GIT, FileLog, Machine
+from anima.store.private import BARE, GIT, Machine
 from anima.store.safe_open import is_restoring
 from anima.store.whole import FolderWhole
 
@@ -79,7 +79,7 @@ class FolderStore:
         self._viewed = -1  # how long the ledger was when the view was last brought up to date
         self._held_settings: bytes | None = None  # the configuration as history is known to hold it
         self._mutex = threading.RLock()  # taken after the home lock, never before it
-        self.log = FileLog(self.machine, ".anima/ledger.jsonl")
+        self.log = self.machine.log("ledger.jsonl")
 
     def was_interrupted(self) -> bool:
         """Whether the ledger's last record is an intent: a batch that a crash cut short (or that is being written now)."""

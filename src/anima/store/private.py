@@ -87,6 +87,9 @@ class Machine:
             raise Damaged("the home's key cannot be read back")
         return found
 
+    def log(self, name: str) -> FileLog:
+        return FileLog(self, f"{MACHINE}/{name}")
+
     def get(self, name: str) -> bytes | None:
         with _usable(name), suppress(FileNotFoundError), self._store.regular(f"{MACHINE}/{name}") as (fd, found):
             if found.st_size > MOST_READ:
