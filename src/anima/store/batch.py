@@ -20,8 +20,8 @@ from typing import Literal, Protocol
 from anima.errors import BadPath, Damaged, HomeError, NoSuchDocument, Refused, StaleWrite
 from anima.ledger import Edit, Intent, Ledger
 from anima.ledger.views import Provenance
-from anima.model import LONG, Answer, Change, DocPath, Kind, Verdict, digest_of
-from anima.store import Batch, Rules
+from anima.model import LONG, MAX_BYTES, Answer, Change, DocPath, Kind, Verdict, digest_of
+from anima.store import Batch, Rules, text_of
 from anima.store.edits import Present, edit_of, intent_of, must_allow, seen_record
 from anima.store.folder import Folder
 from anima.store.private import STAGE, Machine
@@ -66,7 +66,7 @@ class Steps:
         if actual is None or found is None:
             return Present(actual=actual or self._store.spelt(path), text=None)
         _check_writable(path, found)
-        text = self._store.read(path).text if whole else ""
+        text = text_of(path, self._store.raw(path, most=MAX_BYTES)) if whole else ""
         seen, mode = signature_of(found), stat.S_IMODE(found.st_mode)
         return Present(actual=actual, text=text, size=found.st_size, signature=seen, mode=mode)
 
