@@ -470,7 +470,7 @@ def _is_front(place: Place) -> bool:
 
 def _entered(verb: Any) -> str:
     """What a verb gives that says it gives an iterator: some are for a `with`."""
-    while verb and verb.__code__ is not contextmanager(iter).__code__:
+    while verb and getattr(verb, "__code__", None) is not contextmanager(iter).__code__:
         verb = getattr(verb, "__wrapped__", None)
     return "AbstractContextManager" if verb else "Iterator"
 
