@@ -126,7 +126,7 @@ def _section(likely: Sequence[str], otherwise: str) -> str | None:
 
 def _asked_about(home: Home, text: str, *, can_ask: bool) -> None:
     """A text in which the scan sees something is asked about at a terminal before it is written; Enter keeps no secret."""
-    if can_ask and is_owner(False) and (seen := home.inbox.seen(text)):
+    if can_ask and sys.stdin.isatty() and sys.stdout.isatty() and (seen := home.inbox.seen(text)):
         told = ", ".join(dict.fromkeys(inert(found.message) for found in seen))
         is_plain = not any(found.kind.startswith("secret:") for found in seen)
         click.confirm(f"The scan saw: {told}. Write it?", default=is_plain, abort=True, err=True)

@@ -245,7 +245,7 @@ class Search:
     ) -> SearchAnswer:
         """What a listener may find, after a look at whether the files changed; with `since`, in dated documents from that
         day on. Without `trusted_only`, lines nobody vouched for too: for the owner's eyes, never for a model."""
-        known = {"note", *(row.kind for row in (*self._layout.rows, *self._layout.others))}
+        known = {"note", "knowledge", *(row.kind for row in (*self._layout.rows, *self._layout.others))}
         if unknown := sorted({*(kinds or ())} - known):
             raise BadArguments(f"there is no kind {unknown[0]!r} of documents; there are {', '.join(sorted(known))}")
         kinds, report = None if kinds is None else frozenset(kinds), self.catch_up()
