@@ -13,6 +13,7 @@ import sys
 import threading
 import urllib.error
 import urllib.request
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import datetime, timedelta
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -376,6 +377,20 @@ def test_requests_beyond_the_days_quota_are_turned_away_on_every_server(front: F
         assert again.owner(name).get("/api/v1/ping").status_code == 429
         assert again.owner(other).get("/api/v1/ping").status_code == 200
     assert front.tenants.show(name).usage["requests"] == (used + 3, used + 3)
+
+
+def test_a_request_counts_once_however_many_count_at_once(front: Front, two: tuple[str, str]) -> None:
+    name, _ = two
+    homes = front.app.state.homes
+    asked = front.owner(name)
+    asked.get("/api/v1/ping")
+    homes._count()
+    used = front.tenants.show(name).usage["requests"][0]
+    for _ in range(5):
+        assert asked.get("/api/v1/ping").status_code == 200
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(lambda _: homes._count(), range(8)))
+    assert front.tenants.show(name).usage["requests"][0] == used + 5
 
 
 def test_what_one_server_showed_whole_another_takes_a_yes_to(front: Front, two: tuple[str, str]) -> None:

@@ -208,6 +208,7 @@ class ManyHomes:
         self._held: OrderedDict[tuple[int, str], _Held] = OrderedDict()
         self._stale = list[_Held]()  # no longer what they were, and still used by somebody
         self._mutex, self._ended, self._wake = threading.Lock(), threading.Event(), threading.Event()
+        self._counting = threading.Lock()
         self._woken, self._told = set[str](), set[str]()  # marks of homes: heard of, and to be told of
         self._friends, self._strangers = (ThreadPoolExecutor(most, "anima-known") for most in (FRIENDS, STRANGERS))
         self._known, self._waiting = dict[Any, None](), 0
@@ -414,17 +415,18 @@ class ManyHomes:
 
     def _count(self) -> None:
         """Tells the database what was asked here, and learns what was asked elsewhere."""
-        with self._mutex:
-            due = [(place[0], held, held.asked) for place, held in self._held.items() if held.asked or held.is_over]
-        for tenant, held, asked in due:
-            try:
-                today = self._fleet.count(tenant, {"requests": asked})
-                with self._mutex:
-                    held.today, held.asked, held.is_over = today, held.asked - asked, False
-            except NoSuchHome:
-                held.asked = 0  # its tenant is erased
-            except HomeError as error:
-                log.warning("requests could not be counted: %s; trying again", error)
+        with self._counting:  # whoever ends us counts once more, and nothing twice
+            with self._mutex:
+                due = [(place[0], held, held.asked) for place, held in self._held.items() if held.asked or held.is_over]
+            for tenant, held, asked in due:
+                try:
+                    today = self._fleet.count(tenant, {"requests": asked})
+                    with self._mutex:
+                        held.today, held.asked, held.is_over = today, held.asked - asked, False
+                except NoSuchHome:
+                    held.asked = 0  # its tenant is erased
+                except HomeError as error:
+                    log.warning("requests could not be counted: %s; trying again", error)
 
     def _open(self) -> list[Served]:
         with self._mutex:
