@@ -55,7 +55,7 @@ style: $(VENV)/.test-installed
 	$(VENV)/bin/ruff check src tests benchmarks docs/pictures.py docs/reference.py
 	$(VENV)/bin/ruff format --check src tests benchmarks docs/pictures.py docs/reference.py
 
-# A minute on one core: beside the tests, which go first.
+# Twenty seconds of one core: beside the tests, which go first.
 types: $(VENV)/.test-installed
 	nice $(VENV)/bin/mypy
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pydantic_ai as ai
-from pydantic_ai.capabilities import AbstractCapability, WrapRunHandler
+from pydantic_ai.capabilities.abstract import AbstractCapability, WrapRunHandler
 from pydantic_ai.messages import AgentStreamEvent
 from pydantic_ai.models import ModelRequestContext
 from pydantic_ai.run import AgentRunResult
