@@ -21,6 +21,7 @@ from anima import (
     BadConfig,
     BadPath,
     BadText,
+    Damaged,
     DocPath,
     Home,
     NewerFormat,
@@ -644,6 +645,16 @@ def test_closing_a_home_ends_its_open_sessions_as_closing_each_would(tmp_path: P
             assert log is not None and "Rossi" in log.text and all(row.closed for row in again.sessions.list())
             texts.append(re.sub(r"\d\d:\d\d|[0-9a-f]{8}\S*", "", log.text))
     assert texts[0] == texts[1]
+
+
+def test_what_hinders_a_home_from_closing_is_said_as_it_is_and_it_is_closed_all_the_same(tmp_path: Path) -> None:
+    home = Home.create(f"file:{tmp_path}/home.sqlite", name="Aria")
+    home.remember("The walnut tree was planted in 1999.")
+    (tmp_path / "home.sqlite").rename(tmp_path / "elsewhere.sqlite")
+    with pytest.raises(Damaged, match="was taken away"):
+        home.close()
+    with pytest.raises(BadArguments, match="this home was closed"):
+        home.identity.resolved()
 
 
 def test_whoever_works_in_a_home_that_another_thread_closes_is_told_so(tmp_path: Path) -> None:

@@ -151,18 +151,21 @@ class Home:
     def close(self) -> None:
         """Ends the sessions that are open, as closing each would, commits what is late and lets everything go. Closing twice does
         no harm. Another thread that is at work here is told that the home was closed."""
-        for held in list(self._parts["sessions"]._open) if "sessions" in self._parts else ():
+        opened = self._parts["sessions"]._open.valuerefs() if "sessions" in self._parts else ()
+        for held in filter(None, [found() for found in opened]):
             with suppress(HomeError):
                 held.close()
         with self._mutex:
             if self.site.ended.is_set():
                 return
             self.site.ended.set()  # whoever is at work may ask for a part meanwhile, and is not waited for
-        for held in filter(None, map(self._parts.get, ("index", "sessions"))):
-            held.close()
-        if "_writer" in self._parts and self.site.store.begun:
-            self.site.store.commit()
-        self.site.store.close()
+        try:
+            for held in filter(None, map(self._parts.get, ("index", "sessions"))):
+                held.close()
+            if "_writer" in self._parts and self.site.store.begun:
+                self.site.store.commit()
+        finally:
+            self.site.store.close()
 
     def __enter__(self) -> Self:
         return self
@@ -427,14 +430,9 @@ class Home:
         `at` is when the question is put ("two weeks ago" counts from there); `since` a day, `kinds` of documents narrow it. A line
         counts half after `half_life` days; `mmr` is 1 for relevance alone, 0 for variety; `rerank` gives each hit another score."""
         at, listener = self.site.now() if at is None else at, self.site.listener(scope, sender)
-        how: dict[str, Any] = {
-            "fusion": fusion,
-            "legs": legs,
-            "min_score": min_score,
-            "half_life": half_life,
-            "mmr": mmr,
-        }
-        how |= {"per_source": per_source, "explain": explain, "rerank": rerank, "kinds": kinds, "since": since}
+        how: dict[str, Any] = {"fusion": fusion, "legs": legs, "min_score": min_score, "half_life": half_life}
+        how |= {"mmr": mmr, "per_source": per_source, "explain": explain}
+        how |= {"rerank": rerank, "kinds": kinds, "since": since}
         answer = self.index.search(listener, query, limit=limit, at=at, trusted_only=trusted_only, **how)
         if kinds is not None or not self.site.store.documents.names(UNREVIEWED):
             return answer
@@ -590,6 +588,7 @@ class Home:
 
 
 look_at_arguments(Home, "__enter__")
+look_at_arguments(AgentIdentity)
 
 
 def checked_rooms() -> CheckedRooms:

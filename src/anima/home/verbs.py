@@ -17,7 +17,7 @@ from numbers import Integral, Real
 from types import FunctionType, UnionType
 from typing import IO, Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from anima.errors import BadArguments, printable
+from anima.errors import BadArguments, HomeError, printable
 from anima.site import Site
 from anima.store.safe_open import closed
 
@@ -49,13 +49,14 @@ def looking(verb: Callable[..., Any]) -> Callable[..., Any]:
                 raise BadArguments(said, hint=f"hand them over one by one: *{name}" if name == rest else None)
             if takes.get(name) in (int, int | None) and value is not None and value < (least := int(name in _COUNTED)):
                 raise BadArguments(f"{verb.__qualname__}: {name} is {least} or more, not {value}")
+        ends = verb.__name__ in ("close", "leave")
         try:
-            if _has_ended(given) and verb.__name__ not in ("close", "leave"):
+            if _has_ended(given) and not ends:
                 raise closed()
             return verb(*given, **more)
-        except Exception:
-            if _has_ended(given):  # meanwhile, by another thread, which took away what this one stood on
-                raise closed() from None
+        except Exception as error:
+            if _has_ended(given) and not (ends and isinstance(error, HomeError)):
+                raise closed() from None  # meanwhile, by another thread, which took away what this one stood on
             raise
 
     setattr(looks, _LOOKS, True)

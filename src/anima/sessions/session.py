@@ -15,7 +15,7 @@ from dataclasses import replace
 from datetime import timedelta
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Self, overload
-from weakref import WeakSet
+from weakref import WeakValueDictionary
 
 from anima.errors import BadArguments, HomeError, NoSuchSession, for_a_model
 from anima.layout import Listener, Sight, is_groups, place_of
@@ -53,7 +53,7 @@ class Session(Hand):
 
     def __post_init__(self, talk: Transcript | None) -> None:
         super().__post_init__(talk)
-        self.rooms._open.add(self)
+        self.rooms._open[id(self)] = self
         self._flush_mutex, self._is_flushing = threading.RLock(), False
         rooms, self._flushing = self.rooms, Flushing(self)
         self._calling = Calling(self, rooms.search, lambda: Past(self.site, rooms.writer()))
@@ -376,7 +376,7 @@ class Sessions(Rooms):
     ) -> None:
         super().__init__(site)
         self.prompts, self.writer, self.search, self.propose, self.nights = prompts, writer, search, propose, nights
-        self._open = WeakSet[Session]()  # those that somebody holds, some of them ended
+        self._open = WeakValueDictionary[int, Session]()  # those that somebody holds, some of them ended
         self._looked_at: dict[str, int] = {}  # how long idle sessions were when they were flushed
 
     @cached_property
