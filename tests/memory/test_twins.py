@@ -9,7 +9,7 @@ import pytest
 
 from anima.text.notes import Relation, relation, same_words, sentence
 from anima.text.pages import twin_of
-from anima.text.reading import ToldLine, read
+from anima.text.reading import ToldLine, read, signs
 from anima.upkeep.hygiene import find_duplicates
 
 WORDINGS = tomllib.loads((Path(__file__).parents[1] / "corpora" / "wordings.toml").read_text(encoding="utf-8"))
@@ -63,6 +63,17 @@ def test_a_long_memory_is_not_read_line_by_line() -> None:
     page = "".join(f"- Guest {n} of the hotel pays {n} euros for room {n}\n" for n in range(20_000))
 
     assert twin_of(f"{page}- Ana likes green tea\n", "Ana likes green tea.") == (20_001, "Ana likes green tea")
+
+
+@pytest.mark.parametrize("line", ["," * 250_000 + "x", "।" * 250_000 + "x"], ids=["commas", "dandas"])
+def test_no_line_takes_longer_than_its_length_asks_for(line: str) -> None:
+    # Quadratic work would need minutes for this and the next, and the suite would not end.
+    assert twin_of(f"- {line}", "x") is None
+    assert signs(line)
+
+
+def test_no_memory_of_many_items_that_are_nearly_it_takes_longer_than_its_length_asks_for() -> None:
+    assert twin_of("- a\n  b\n" * 150_000, "a") is None
 
 
 def pairs(kind: str) -> list[tuple[str, str]]:

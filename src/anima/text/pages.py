@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from difflib import get_close_matches
 from functools import cache, lru_cache
-from itertools import islice, takewhile
+from itertools import takewhile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -41,9 +41,8 @@ _FIELD = re.compile(
 )
 _NO_TITLE = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]|<!--|-->")  # what would make more of a heading than its words
 _DREAMED = re.compile(r"Dreamed\b")
-_GOES_ON = re.compile(
-    r"[^\S\n]+\S|[a-zß-öø-ÿа-я]"
-)  # a line of the item above it: it is set in, or goes on in small letters
+# A line of the item above it: it is set in, or goes on in small letters.
+_GOES_ON = re.compile(r"[^\S\n]+\S|[a-zß-öø-ÿа-я]")
 
 
 class Landed(NamedTuple):
@@ -445,7 +444,7 @@ def twin_of(text: str, fact: str) -> SaidAlready | None:
     for at, folded in enumerate(lines_of(text.casefold()) if wanted else ()):
         shown = without_tail(bullet_text(lines[at])) if needle in folded and not _GOES_ON.match(lines[at]) else ""
         is_it = shown and wanted in (wording(shown), wording(lines[at].strip())) and not heading_of(lines[at])
-        below = takewhile(_GOES_ON.match, islice(lines, at + 1, at + 2 + len(more))) if is_it else ()
+        below = takewhile(_GOES_ON.match, lines[at + 1 : at + 2 + len(more)] if is_it else ())
         if is_it and at + 1 in plain() and [wording(line.strip()) for line in below] == more:
             return SaidAlready(at + 1, shown)
     return None
