@@ -79,6 +79,17 @@ def test_whoever_can_be_asked_chooses_where_no_section_is_sure_and_nowhere_else(
     assert asked == [(["Bees", "Boat"], "Notes")]
 
 
+def test_a_word_that_only_begins_a_sentence_is_no_sure_name() -> None:
+    page, line = (
+        "# Memory\n\n## People\n\n- Karin: my sister\n\n## Projects\n\n- The boat\n",
+        "Paella is what I cook best",
+    )
+    assert placed(page, line).likely == ("Projects",)
+    assert placed(page, line, choose=lambda likely, otherwise: "Projects").section == "Projects"
+    assert placed(page, "Zebras are my favourite animal").section == "Notes"  # many of them are no person
+    assert placed(page, "Karin has moved to Lyon")[1:] == ("People", ())
+
+
 def test_who_is_asked_may_leave_it_or_name_a_heading_of_their_own() -> None:
     line = "- The wifi is called larch-5G"
     assert placed(MEMORY, line, choose=lambda likely, otherwise: None)[:2] == placed(MEMORY, line)[:2]

@@ -41,6 +41,7 @@ _FIELD = re.compile(
 )
 _NO_TITLE = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]|<!--|-->")  # what would make more of a heading than its words
 _DREAMED = re.compile(r"Dreamed\b")
+_CAPITAL, _MANY = re.compile(r"[^\W\d_]"), re.compile(r"\W*\w+s (?:are|were|have|do)\b")
 # A line of the item above it: it is set in, or goes on in small letters.
 _GOES_ON = re.compile(r"[^\S\n]+\S|[a-zß-öø-ÿа-я]")
 
@@ -148,14 +149,16 @@ def _most_alike(
     # Else it is a title.
     places = [at for at, (part, _) in enumerate(known) if part.level > 1 or any(map(bullet_of, lines[at]))]
     said = [[without_tail(bullet_text(row), loose=True) for row in lines[at]] for at in places]
-    likely = likelihoods([known[at][0].title for at in places], said, without_tail(bullet_text(line), loose=True))
+    titles, own = [known[at][0].title for at in places], without_tail(bullet_text(line), loose=True)
+    likely = likelihoods(titles, said, own)
+    bare = likelihoods(titles, said, _CAPITAL.sub(lambda first: first[0].lower(), own, count=1))  # if that is no name
     ranked = sorted(zip(likely, places, strict=True), key=lambda each: (-each[0], each[1]))
     free = [at for _, at in ranked if markdown.marked_at(marks, known[at][1], also=_DREAMED) is None]
     rest = next((found[at] for at in sorted(free) if found[at].title.casefold() == NOTES.casefold()), None)
     best, at = ranked[0] if ranked else (0.0, -1)
     target = found[at] if best >= LEAST and at in free else rest
     title = target.title if target else NOTES  # which another heading may be called, too, that others read
-    is_sure = best >= SURE and at in free
+    is_sure = best >= SURE and at in free and bare[places.index(at)] >= max(1 - sum(bare), *bare)
     others = [] if is_sure else [found[each] for each in free if found[each] is not target][:MOST_OFFERED]
     offered = tuple(part.title for part in others)
     if choose is None or not others:
@@ -254,10 +257,12 @@ class _Read(NamedTuple):
 @lru_cache(16_384)
 def _read(text: str) -> _Read:
     """The words of a line, each once, those of them that are names, and what it means; a question has one word more,
-    and so has one that begins with a name."""
-    words, names, rows = dict[str, None](), set[str](), table().rows
+    and so has one that begins with a name: with an unknown word and a capital, unless it is many ("Zebras are …")."""
+    words, names, rows, is_many = dict[str, None](), set[str](), table().rows, _MANY.match(text)
     for number, (raw, forms) in enumerate(words_in(text)):
-        is_name = len(raw) > 1 and raw[:1].isupper() and (number > 0 or not any(form in rows for form in forms))
+        is_name = (
+            len(raw) > 1 and raw[:1].isupper() and (number > 0 or not (is_many or any(form in rows for form in forms)))
+        )
         words.update(dict.fromkeys(forms))
         names.update(forms if is_name else ())
     leads = bool(words) and next(iter(words)) in names
