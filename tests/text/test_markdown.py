@@ -174,6 +174,24 @@ def test_code_in_a_list_item_ends_with_the_item() -> None:
     assert [s.title for s in sections(text) if s.level] == ["Heading"]
 
 
+@pytest.mark.parametrize(
+    "start", ["- a\n  ```\n  code\n", "1. a\n\n   ~~~\n   code\n", "- a\n  - b\n    ```\n", "- a\n  ```\n- b\n"]
+)
+def test_code_that_is_never_closed_ends_with_its_item_and_nothing_hidden_is_shown_by_it(start: str) -> None:
+    found = sections(f"# A\n\n{start}\n## B\n\n- b\n")
+    assert [(s.title, s.claimed) for s in found if s.level] == [("A", False), ("B", False)]
+
+    assert SECRET not in _seen(f"# A <!-- private -->\n\n{start}\n# B\n\n{SECRET}\n")
+    assert SECRET not in _seen(f"# A\n\n{start}\n# B <!-- share: group -->\n\n{SECRET}\n", visible=False)
+    assert SECRET not in _seen(f"# A\n\n{start}\n# B <!-- private -->\n\n{SECRET}\n")
+
+
+@pytest.mark.parametrize("start", ["```\ncode\n", "- a\n\ntext\n\n  ```\n  code\n", "- a\n  ```\n  # code\n  ```\n"])
+def test_other_code_does_not_end_with_an_item(start: str) -> None:
+    last = "" if start.endswith("  ```\n") else "## B\n"
+    assert [s.title for s in sections(f"# A\n\n{start}{last}") if s.level] == ["A"]
+
+
 @given(TEXTS)
 def test_lines_put_together_are_the_text(text: str) -> None:
     assert "".join(lines_of(text)) == text

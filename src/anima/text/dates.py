@@ -45,13 +45,13 @@ def day_in_name(name: str) -> date | None:
         return None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Span:
     """Days from `first` to `last`. `exact` when the question names a date, not a distance from now."""
 
     first: date
     last: date
-    exact: bool
+    exact: bool = True
 
     def nearness(self, day: date) -> float:
         """1 inside, falling to 0 a few days before and a week after: things are told after they happen."""
@@ -78,7 +78,7 @@ class _Reader:
         self._take(_DAY_MONTH, lambda m: self._day(m[3], _MONTHS[m[2]], int(m[1])))
         self._take(rf"\b{_MONTH},? (?:of )?(\d{{4}})\b", lambda m: _month(int(m[2]), _MONTHS[m[1]]))
         self._take(_BARE_MONTH, lambda m: _month(self._year_of(_MONTHS[m[1]], 1), _MONTHS[m[1]]))
-        self._take(_YEAR, lambda m: _span(date(int(m[1]), 1, 1), date(int(m[1]), 12, 31)))
+        self._take(_YEAR, lambda m: Span(date(int(m[1]), 1, 1), date(int(m[1]), 12, 31)))
         return self._found
 
     def relative(self) -> list[Span]:
@@ -87,7 +87,7 @@ class _Reader:
         self._take(_PAST, lambda m: self._between(_number(m[1]) * _UNITS[m[2]][0], 0))
         self._take(_LAST, lambda m: self._last(m[1], m[2]))
         self._take(r"\b(yesterday|today|tonight)\b", lambda m: self._back(1 if m[1] == "yesterday" else 0, 0))
-        return [Span(first=span.first, last=span.last, exact=False) for span in self._found]
+        return [Span(span.first, span.last, exact=False) for span in self._found]
 
     def _take(self, pattern: str, read: Callable[[re.Match[str]], Span]) -> None:
         """Takes the spans of a pattern out of the text; what is no date stays in it."""
@@ -103,7 +103,7 @@ class _Reader:
 
     def _day(self, year: str | None, month: int, day: int) -> Span:
         found = date(int(year) if year else self._year_of(month, day), month, day)
-        return _span(found, found)
+        return Span(found, found)
 
     def _year_of(self, month: int, day: int) -> int:
         """The year in which that day last was; 0, which is none, where nobody knows what day it is."""
@@ -123,26 +123,22 @@ class _Reader:
             return self._between(7, 0) if which == "this" else self._between(14, 1)
         if what == "month":
             end = at if which == "this" else at.replace(day=1) - timedelta(days=1)
-            return _span(end.replace(day=1), end)
+            return Span(end.replace(day=1), end)
         year = at.year if which == "this" else at.year - 1
-        return _span(date(year, 1, 1), date(year, 12, 31))
+        return Span(date(year, 1, 1), date(year, 12, 31))
 
     def _back(self, days: int, slack: int) -> Span:
         return self._between(days + slack, days - slack)
 
     def _between(self, most: int, least: int) -> Span:
         assert self._at is not None
-        return _span(self._at - timedelta(days=most), self._at - timedelta(days=max(0, least)))
+        return Span(self._at - timedelta(days=most), self._at - timedelta(days=max(0, least)))
 
 
 def _number(text: str) -> int:
     return int(text) if text.isdigit() else _NUMBERS[text]
 
 
-def _span(first: date, last: date) -> Span:
-    return Span(first=first, last=last, exact=True)
-
-
 def _month(year: int, month: int) -> Span:
     following = date(year + month // 12, month % 12 + 1, 1)
-    return _span(date(year, month, 1), following - timedelta(days=1))
+    return Span(date(year, month, 1), following - timedelta(days=1))

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any, NamedTuple
 
@@ -222,7 +222,12 @@ def front_matter(text: str, path: str) -> Mapping[str, Any]:
 @lru_cache(maxsize=2)  # whoever places a line asks several times of one text
 def sections(text: str) -> tuple[Section, ...]:
     """All sections in order of their start, the nameless first one included when anything stands before a heading."""
-    return tuple(_close(text, _Outline(text).found))
+    outline = _Outline(text)
+    # Where it is a matter of reading whether code goes on, what counts for privacy as code does so still.
+    as_code = _Outline(text, ends=False).found if outline.ended else ()
+    found = {(each.start, each.level, each.raw): replace(each, true=False, firm=False) for each in as_code}
+    found |= {(each.start, each.level, each.raw): each for each in outline.found}
+    return tuple(_close(text, sorted(found.values(), key=lambda each: each.start)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,10 +252,12 @@ def _heading_text(rest: str) -> str:
 class _Outline:
     """The headings of a text, found line by line. What only a full parser could tell is found, too, but is not firm."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, *, ends: bool = True) -> None:
         self.found: list[_Heading] = []
+        self.ended, self._may_end = False, ends  # code that is never closed, by a heading outside of its list item
         self._fence, self._width, self._within = "", 0, 0  # the open fence, its indent, how many were found before it
         self._in_list = self._quoted = False  # the fence stands in a list or quote, which ends it when it ends
+        self._ends = 0  # a heading that is set in less ends the item of the fence; 0 where it stands in none
         self._item = 0  # how far what is part of the open list item is set in; 0 outside of lists
         self._until: re.Pattern[str] | None = None  # what ends the block of HTML we are in
         self._loose = self._half = False  # in markup that a blank line ends; in a comment that began inside a line
@@ -273,18 +280,18 @@ class _Outline:
             self._item = depth + len(bullet.sign) + 1 if bullet else 0 if ends else self._item
         if self._fence and self._is_code(prefix, inner):
             return self._code(prefix, inner, start, end)
+        in_markup = self._until is not None or self._half or self._loose
         fence = _FENCE.match(inner)
         self._lost = self._lost or (front and fence is not None)
         if fence and not front and not (fence[1][0] == "`" and "`" in fence[2]):
             indented = not prefix.strip() and (len(prefix) > 3 or "\t" in prefix)
-            in_markup = self._until is not None or self._half or self._loose
             self._lost = self._lost or indented or in_markup or "\t" in prefix
             if not indented:  # else it is text or code, or a fence in a list
                 self._fence, self._width, self._within = fence[1], len(prefix), len(self.found)
                 self._in_list, self._quoted, self._above = bool(prefix.strip(" >")), ">" in prefix, []
+                self._ends = self._item if within and self._may_end else 0
                 self._lost = self._lost or (self._in_list and self._quoted)
                 return None
-        in_markup = self._until is not None or self._half or self._loose
         true = not (front or in_markup or prefix.strip() or len(prefix) > 3 or "\t" in prefix or within)
         nested = bool(prefix.strip()) or bool(_BARE_SIGN.match(inner))
         self._text(inner, start, end, true, true and not prefix and not self._lost, nested)
@@ -307,8 +314,10 @@ class _Outline:
         if self._in_list or self._quoted:
             self._fence = ""
             return False
-        self._lost = self._lost or not prefix  # indented by itself, or by a list that ends here: who can tell
-        return True
+        self._lost = self._lost or not prefix  # set in by itself, or by a list that ends here: who can tell
+        if indent < self._ends and heading_of(prefix + inner):
+            self._fence, self._lost, self.ended = "", True, True
+        return bool(self._fence)
 
     def _code(self, prefix: str, inner: str, start: int, end: int) -> None:
         closing = _FENCE.match(inner) if not prefix.strip(" >") and len(prefix) <= self._width + 3 else None

@@ -42,8 +42,7 @@ _FIELD = re.compile(
 _NO_TITLE = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]|<!--|-->")  # what would make more of a heading than its words
 _DREAMED = re.compile(r"Dreamed\b")
 _CAPITAL, _MANY = re.compile(r"[^\W\d_]"), re.compile(r"\W*\w+s (?:are|were|have|do)\b")
-# A line of the item above it: it is set in, or goes on in small letters.
-_GOES_ON = re.compile(r"[^\S\n]+\S|[a-zß-öø-ÿа-я]")
+_GOES_ON = re.compile(r"[^\S\n]+\S|[a-zß-öø-ÿа-я]")  # a line of the item above it: set in, or going on in small letters
 
 
 class Landed(NamedTuple):
@@ -146,8 +145,7 @@ def _most_alike(
     marks = markdown.all_sections(text)
     known = [(part, markdown.own_end(found, part)) for part in found[:MOST_SECTIONS]]
     lines = [[row for row in lines_of(text[part.body : end])[-MOST_LINES:] if row.strip()] for part, end in known]
-    # Else it is a title.
-    places = [at for at, (part, _) in enumerate(known) if part.level > 1 or any(map(bullet_of, lines[at]))]
+    places = [at for at, (part, _) in enumerate(known) if part.level > 1 or any(map(bullet_of, lines[at]))]  # no title
     said = [[without_tail(bullet_text(row), loose=True) for row in lines[at]] for at in places]
     titles, own = [known[at][0].title for at in places], without_tail(bullet_text(line), loose=True)
     likely = likelihoods(titles, said, own)
