@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from anima.errors import BadArguments
 from anima.text.markdown import sections
-from anima.text.pages import MOST_LINES, as_bullet, filled, placed, remembered
+from anima.text.pages import MOST_LINES, as_bullet, filled, placed, twin_of
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
@@ -206,6 +206,26 @@ def test_one_key_in_doubt_puts_facts_of_people_nobody_thought_of_where_they_woul
     assert owner.asked < len(places) / 2
 
 
+PEOPLE = (
+    "# Memory\n\n## People\n\n### Karin\n\n- Allergic to walnuts\n- Karin paints\n\n### Tom\n\n- Rides\n\n## Health\n"
+)
+
+
+@pytest.mark.parametrize("section", ["Tom", "Ana", "Health"])
+def test_what_a_line_without_a_name_says_below_one_name_is_not_known_below_another(section: str) -> None:
+    assert twin_of(PEOPLE, "Allergic to walnuts", section=section) is None
+    more = placed(PEOPLE, "- allergic to walnuts", section=section).text
+    assert twin_of(more, "Allergic to walnuts", section=section)
+    assert twin_of(PEOPLE, "Karin paints", section=section)  # it says itself of whom
+
+
+def test_what_a_line_says_is_known_below_the_same_name_and_where_nobody_names_one() -> None:
+    assert twin_of(PEOPLE, "allergic to walnuts", section="karin") == (7, "Allergic to walnuts")
+    assert twin_of(PEOPLE, "Allergic to walnuts") == (7, "Allergic to walnuts")
+    page = PEOPLE.replace("Karin\n", "Food\n", 1)
+    assert twin_of(page, "Allergic to walnuts", section="Health")  # nobody's name
+
+
 # -- fields ------------------------------------------------------------------------------------------------------------
 
 USER = """# The person
@@ -238,7 +258,7 @@ def test_what_is_remembered_in_several_lines_stays_whole_and_none_of_them_become
         offered.update(likely)
 
     for number, fact in enumerate(facts):
-        page = remembered(page, fact, section=("Lessons", None)[number % 2], choose=none).text
+        page = placed(page, as_bullet(fact), section=("Lessons", None)[number % 2], choose=none).text
 
     assert all(f"{as_bullet(fact)}\n" in page for fact in facts)
     assert [part.title for part in sections(page) if part.level] == ["Memory", "People", "Lessons", "Notes"]

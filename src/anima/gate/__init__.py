@@ -504,6 +504,7 @@ def _is_named(finding: Finding, entries: Sequence[Entry]) -> bool:
 
 # -- conditions ------------------------------------------------------------------------------------------------------------
 
+_SEVERITIES: dict[str, Entry] = {severity.name.lower(): severity for severity in Severity}
 _CLEAN = "clean"  # stands for no taint at all, which an owner writes as false
 _MOST = 10**12
 
@@ -547,11 +548,6 @@ def _read_taint(raw: Any) -> frozenset[str]:
     return frozenset(_name(sorted(UNTRUSTED), text) for text in _texts(raw))
 
 
-def _read_findings(raw: Any) -> tuple[Entry, ...]:
-    severities = {severity.name.lower(): severity for severity in Severity}
-    return tuple(severities.get(fold(text), fold(text)) for text in _texts(raw))
-
-
 def _read_range(raw: Any) -> tuple[int, int]:
     """The lowest and the highest number that meet a comparison."""
     if not isinstance(raw, str) or not (found := re.fullmatch(r" *(<=|>=|==|<|>|=) *([0-9]{1,12}) *", raw)):
@@ -576,7 +572,7 @@ CONDITIONS: dict[str, Condition] = {
     "taint": Condition(_read_taint, lambda names, facts: not names.isdisjoint(facts.taint or {_CLEAN})),
     "origin": _any_of(tuple(Origin), lambda facts: frozenset({facts.change.origin})),
     "findings": Condition(
-        _read_findings,
+        lambda raw: tuple(_SEVERITIES.get(fold(text), fold(text)) for text in _texts(raw)),
         lambda entries, facts: any(_sees(entry, finding) for finding in facts.findings for entry in entries),
     ),
     "size": _compared(lambda facts: facts.size),

@@ -23,8 +23,8 @@ from anima.memory.write import Writer, becoming, seen_at
 from anima.model import Actor, Answer, Choose, DocPath, Finding, Kind, Origin, Receipt, Severity, digest_of, fold
 from anima.site import Site
 from anima.text.diff import merge
-from anima.text.markdown import lines_of
-from anima.text.pages import Landed, apart, opening_for, remembered
+from anima.text.markdown import ended, lines_of
+from anima.text.pages import Landed, as_bullet, opening_for, placed
 
 if TYPE_CHECKING:
     from anima.config import Rule
@@ -227,11 +227,11 @@ class Inbox:
                 raise StaleWrite(entry.to.text, theirs=text, ours=entry.text)
             return Landed(entry.text, None)
         if entry.section is not None or self._layout.row_of(entry.to).kind == "curated":
-            return remembered(text or "", entry.text, section=entry.section, choose=choose)
+            return placed(text or "", as_bullet(entry.text), section=entry.section, choose=choose)
         if text is None:
             day = self._layout.date_of(entry.to)
             text = f"# {day.isoformat()}\n\n" if day and entry.text.startswith("- ") else ""
-        return Landed(apart(text, entry.text), None)
+        return Landed(ended(text) + opening_for(text) + entry.text, None)
 
     def drop(self, *names: str, layer: str | None = None) -> tuple[Receipt, ...]:
         """Takes unreviewed entries away. Raises NoSuchProposal before anything is written."""

@@ -46,7 +46,7 @@ from anima.store import Batch
 from anima.text import bullet_text
 from anima.text.diff import diff_of
 from anima.text.markdown import heading_of, lines_of
-from anima.text.pages import log_heading, log_line, opening_for, remembered, replaced, twin_of
+from anima.text.pages import as_bullet, log_heading, log_line, opening_for, placed, replaced, twin_of
 from anima.text.toml import edited
 
 log = logging.getLogger("anima.memory")
@@ -154,12 +154,12 @@ class Writer:
         path = DocPath.parse(self.layout.curated)
         text, alike = self.site.text_of(path), self.unreviewed.saying(fact, path)
         settled, names = [becoming(*each) for each in self.unreviewed.left(alike)], tuple(each.id for each in alike)
-        if twin := twin_of(text or "", fact):
+        if twin := twin_of(text or "", fact, section=section):
             told = f"{path} line {twin.line} says so already: {twin.text}"
             if settled:
                 self.submit(settled, what="drop")
             return Receipt(status="known", path=path, rule="duplicate", reason=told, noted=names)
-        page = remembered(text or "", fact, section=section, choose=choose)
+        page = placed(text or "", as_bullet(fact), section=section, choose=choose)
         change = owners(path, Kind.WRITE, page.text, base=digest_of(text), reason=reason)
         receipt = self.submit([replace(change, under=page.section), *settled])[0]
         return replace(receipt, noted=names, likely=page.likely) if receipt.status == "written" else receipt

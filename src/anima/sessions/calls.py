@@ -21,7 +21,7 @@ from anima.memory import layer_folder
 from anima.model import Answer, Change, DocPath, Document, Kind, Origin, Receipt, Scope, cited, digest_of, fold
 from anima.sessions.hand import Hand, found_in, quoted, told
 from anima.text.markdown import View, front_matter, lines_of
-from anima.text.pages import as_bullet, filled, log_heading, log_line, remembered, replaced, replaced_in, twin_of
+from anima.text.pages import as_bullet, filled, log_heading, log_line, placed, replaced, replaced_in, twin_of
 
 if TYPE_CHECKING:
     from anima.search.rank import SearchAnswer
@@ -464,12 +464,12 @@ class Calling:
         path, seen = self._target("memory"), self.memory()[1]
         # Who may not see a line or a heading does not learn by asking whether it stands there.
         if section is not None:
-            remembered(seen, content, section=section)
-        if content.strip() and (twin := twin_of(seen, content)):
+            placed(seen, as_bullet(content), section=section)
+        if content.strip() and (twin := twin_of(seen, content, section=section)):
             why = f"{path} line {twin.line} says so already: {twin.text}"
             return Receipt(status="known", path=path, rule="duplicate", reason=why)
         text = self._text(path)
-        page = remembered(text or "", content, section=section)
+        page = placed(text or "", as_bullet(content), section=section)
         change = self._hand.wish(path, Kind.WRITE, page.text, base=digest_of(text))
         return replace(change, added=as_bullet(content), section=section, under=page.section)
 

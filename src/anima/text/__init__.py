@@ -44,17 +44,13 @@ _ELIDED = frozenset(["l", "d", "j", "c", "n", "m", "t", "s", "qu"])
 
 def cut(text: str) -> list[str]:
     """Every word of a text in its order, folded and stemmed, stop words among them."""
-    found: list[str] = []
-    for raw in _WORD.findall(_normal(text)):
-        found.extend(_forms(raw[: LONGEST * 4]))
-    return found
+    return [form for _, forms in words_in(text) for form in forms]
 
 
 def ask(text: str) -> list[str]:
     """The words of a query, each once: stop words and single characters of a longer run dropped, unless all are."""
     words: dict[str, None] = {}
-    for raw in _WORD.findall(_normal(text)):
-        forms = _forms(raw[: LONGEST * 4])
+    for raw, forms in words_in(text):
         if len(raw) > 1 and _HAS_DENSE.match(raw):
             forms = tuple(form for form in forms if len(form) > 1)
         words.update(dict.fromkeys(forms))
@@ -200,14 +196,9 @@ def _suffix(word: str) -> str:
 
 
 # Ending, the least length of what is left, and what takes its place.
-_LONG_ENDINGS = tuple(
-    (ending, int(least), "".join(to))
-    for ending, least, *to in map(
-        str.split,
-        """ational 3 at;ization 3 iz;isation 3 iz;fulness 3;iveness 3 iv;ousness 3 ous;ation 4 at;ement 4;ment 4;ness 3;ions 4;
-        ion 4;able 4;ible 4;fully 3;ful 3;ally 4 al;ity 4;ive 4 iv;ize 4 iz;ise 4 iz;ly 4;or 4;er 4""".split(";"),
-    )
-)
+_LONG = """ational 3 at;ization 3 iz;isation 3 iz;fulness 3;iveness 3 iv;ousness 3 ous;ation 4 at;ement 4;ment 4;ness 3;ions 4;
+ion 4;able 4;ible 4;fully 3;ful 3;ally 4 al;ity 4;ive 4 iv;ize 4 iz;ise 4 iz;ly 4;or 4;er 4"""
+_LONG_ENDINGS = tuple((ending, int(least), "".join(to)) for ending, least, *to in map(str.split, _LONG.split(";")))
 
 
 @cache
@@ -224,11 +215,8 @@ def _stemmed(language: str) -> frozenset[str]:
 @lru_cache(maxsize=65536)
 def _tag(raw: str) -> str | None:
     word = _without_apostrophe(raw.replace("’", "'")).casefold().replace("_", "-").strip("-./#")[:MAX_TAG]
-    if (
-        any(fold(word) in stops for stops in _words("stop").values())
-        or not any(letter.isalpha() for letter in word)
-        or _DATE.search(word)
-    ):
+    is_stop = any(fold(word) in stops for stops in _words("stop").values())
+    if is_stop or not any(map(str.isalpha, word)) or _DATE.search(word):
         return None
     least = 2 if _HAS_DENSE.match(word) else 3
     return word if len(word) >= least else None

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from difflib import get_close_matches
 from functools import cache, lru_cache
-from itertools import takewhile
+from itertools import chain, repeat, takewhile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -41,6 +41,7 @@ _FIELD = re.compile(
 )
 _NO_TITLE = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]|<!--|-->")  # what would make more of a heading than its words
 _DREAMED = re.compile(r"Dreamed\b")
+_NO_LETTERS = bytes(byte for byte in range(128) if not chr(byte).isalnum() and byte != 10)
 _CAPITAL, _MANY = re.compile(r"[^\W\d_]"), re.compile(r"\W*\w+s (?:are|were|have|do)\b")
 _GOES_ON = re.compile(r"[^\S\n]+\S|[a-zß-öø-ÿа-я]")  # a line of the item above it: set in, or going on in small letters
 
@@ -234,7 +235,8 @@ def features(known: Meanings, heads: Sequence[str], lines: Sequence[Sequence[str
     for title, some, seen in zip(titles, under, times, strict=True):
         of_title = _unit(title.meaning)
         of_lines = _unit(list(map(sum, zip(*(_unit(each.meaning) for each in some), strict=True))))
-        row = [_dot(about, of_title), _dot(about, of_lines if some else of_title), float(not some), 0.0, 0.0, 0.0, 0.0]
+        near = [sum(map(float.__mul__, about, each)) for each in (of_title, of_lines if some else of_title)]
+        row = [*near, float(not some), 0.0, 0.0, 0.0, 0.0]
         for word, rare in rares.items():
             told = rare * weights[word]
             row[3] += told * (word in title.words)
@@ -278,10 +280,6 @@ def _read(text: str) -> _Read:
 def _unit(vector: Vector) -> Vector:
     length = math.hypot(*vector)
     return [number / length for number in vector] if length > 1e-9 else vector
-
-
-def _dot(one: Vector, other: Vector) -> float:
-    return sum(map(float.__mul__, one, other))
 
 
 # -- bank pages, read ---------------------------------------------------------------------------------------------------
@@ -406,16 +404,6 @@ class SaidAlready(NamedTuple):
     text: str
 
 
-def remembered(text: str, fact: str, *, section: str | None, choose: Choose | None = None) -> Landed:
-    """MEMORY.md with one more bullet, where it belongs, and the heading it stands under."""
-    return placed(text, as_bullet(fact), section=section, choose=choose)
-
-
-def apart(text: str, added: str) -> str:
-    """The text with lines added at its end, under a heading of their own where the last section is a marked one."""
-    return markdown.ended(text) + opening_for(text) + added
-
-
 def as_bullet(fact: str) -> str:
     """A fact as one bullet; more lines hang below it, indented."""
     lines = [line.strip() for line in fact.splitlines() if line.strip()]
@@ -436,21 +424,40 @@ def _without_point(line: str) -> str:
     return bullet_text(line) if bullet and bullet.is_point and bullet.text else line.strip()
 
 
-def twin_of(text: str, fact: str) -> SaidAlready | None:
-    """The first item of a text that says just this fact: the same words in the same forms, and no line more."""
+def twin_of(text: str, fact: str, *, section: str | None = None) -> SaidAlready | None:
+    """The first item of a text that says just this fact: the same words in the same forms, and no line more; not of somebody
+    else, where it is to go under a section that says of whom it is."""
     from anima.text.reading import wording  # with its tables, which a prompt need not wait for
 
     first, *rest = [line.strip() for line in fact.splitlines() if line.strip()] or [""]
     wanted, more, lines = wording(_without_point(first)), [*map(wording, rest)], lines_of(text)
-    needle = max(re.findall("[a-z0-9]+", wanted.casefold()), key=len, default="")  # a line without it is not looked at
+    needle, looks = _letters(wanted), chain(range(1, MOST_LINES), repeat(0))  # no line without the letters is it
     plain = cache(lambda: {number for number, _ in markdown.without_code(text, nested=True)})  # once a line may be it
-    for at, folded in enumerate(lines_of(text.casefold()) if wanted else ()):
-        shown = without_tail(bullet_text(lines[at])) if needle in folded and not _GOES_ON.match(lines[at]) else ""
-        is_it = shown and wanted in (wording(shown), wording(lines[at].strip())) and not heading_of(lines[at])
+    for at, (line, letters) in enumerate(zip(lines, _letters(text).split(b"\n"), strict=False)):
+        shown = without_tail(bullet_text(line)) if wanted and needle in letters and not _GOES_ON.match(line) else ""
+        is_it = shown and wanted in (wording(shown), wording(line.strip())) and not heading_of(line)
         below = takewhile(_GOES_ON.match, lines[at + 1 : at + 2 + len(more)] if is_it else ())
-        if is_it and at + 1 in plain() and [wording(line.strip()) for line in below] == more:
+        is_it = is_it and at + 1 in plain() and [wording(line.strip()) for line in below] == more
+        if is_it and not (section and next(looks) and _is_elsewhere(text, sum(map(len, lines[:at])), shown, section)):
             return SaidAlready(at + 1, shown)
     return None
+
+
+def _is_elsewhere(text: str, at: int, said: str, section: str) -> bool:
+    """Whether what stands at a place of a text would be said of something else under that section."""
+    from anima.text.reading import ToldLine, read
+
+    found, target = [part for part in sections(text) if part.level and not part.claimed], _titled(text, section)
+    places = (at, target.start if target else -1)
+    above = [[part.title for part in found if part.start <= place < part.end] for place in places]
+    titles = [" / ".join(each) for each in (above[0], above[1] or [section])]
+    here, there = read([ToldLine(path="", number=0, text=said, under=each) for each in titles])
+    return here.is_elsewhere(there)
+
+
+def _letters(text: str) -> bytes:
+    """The letters and digits of ASCII in a text and its line feeds, folded: what no wording of a line leaves out."""
+    return unicodedata.normalize("NFC", text.casefold()).encode("ascii", "ignore").translate(None, _NO_LETTERS)
 
 
 def log_line(content: str, now: datetime) -> str:

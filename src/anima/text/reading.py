@@ -244,6 +244,11 @@ class Read:
         first = self.plain[0] if self.plain else ""
         return len(self.bag) + len(self.numbers) >= 4 and not (first.endswith("s") or _is_deed(first))
 
+    def is_elsewhere(self, other: Read) -> bool:
+        """Whether two lines are about different things by their headings; one without a heading may be about anything."""
+        apart = bool(self.about and other.about) or not (self.speaks_for_itself and other.speaks_for_itself)
+        return self.about != other.about and apart
+
 
 def _is_deed(word: str) -> bool:
     return word in DEEDS or (word.endswith("ed") and len(word) > 4)

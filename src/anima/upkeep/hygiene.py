@@ -133,9 +133,7 @@ def _same_roles(one: Read, other: Read) -> bool:
     """Whether nothing but their words keeps two lines apart: they hold at one time, of the same, and the same one acts."""
     if one.names != other.names:
         return False
-    # Below headings of their own they are about different things; one without a heading may be about anything.
-    apart = bool(one.about and other.about) or not (one.speaks_for_itself and other.speaks_for_itself)
-    if one.about != other.about and apart:
+    if one.is_elsewhere(other):
         return False
     if one.tense is not other.tense and Tense.ANY not in (one.tense, other.tense):
         return False
