@@ -35,7 +35,7 @@ STEPS = (
     ("read what stands there", "hand", "look"),
     ("stage, fsync", "hand", "stage"),
     ("intent, fsync", "ledger", "intend"),
-    ("rename, fsync of the folder", "hand", "carry_out"),
+    ("rename, fsync of the folder", "hand", "do"),
     ("done", "ledger", "done"),
     ("history", "books", "commit"),
 )
@@ -137,7 +137,7 @@ def per_step(home: Home, *, rounds: int) -> dict[str, float]:
     owners: dict[str, Any] = {
         "writing": home._writer,
         "books": home.site.store,
-        "hand": home.site.store._batches.steps,
+        "hand": home.site.store,
         "ledger": home.site.store.ledger,
     }
     for name, owner, method in STEPS:

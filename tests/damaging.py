@@ -241,8 +241,8 @@ def interrupt(root: Path) -> None:
     """A change that was announced and staged, and not one step more."""
     killed(
         root,
-        "home.site.store.ledger\nhome._writer\nfrom anima.store.batch import Steps\n"
-        "Steps.carry_out = lambda *a, **k: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "home.site.store.ledger\nhome._writer\nfrom anima.store.batch import Batches\n"
+        "Batches.do = lambda *a, **k: os.kill(os.getpid(), signal.SIGKILL)\n"
         "home.write('notes/q.md', 'half\\n')",
     )
     assert b'"kind":"intent"' in ledger(root).read_bytes().splitlines()[-1]

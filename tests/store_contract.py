@@ -1,7 +1,7 @@
 """What writing needs from a store, whatever it keeps its documents in.
 
-A store has three parts bound to one home: `documents` (read, exists, list), `hand` (look, stage, carry out, finish after
-a crash) and `machine` (the lock, logs, small files of our own). Bind the contract by a `parts` fixture; `again()` opens
+A store has three parts bound to one home: `documents` (read, exists, list), `hand` (look, stage, do, and what follows a crash)
+and `machine` (the lock, logs, small files of our own). Bind the contract by a `parts` fixture; `again()` opens
 the same home a second time, as another process would.
 """
 
@@ -13,12 +13,14 @@ from typing import Protocol
 import pytest
 
 from anima.errors import HomeBusy, NoSuchDocument, Refused, StaleWrite
-from anima.model import Answer, DocPath, Verdict
-from anima.store.batch import RECOVERY, FileStep, Steps
+from anima.ledger import Edit
+from anima.model import Actor, Answer, Change, DocPath, Kind, Origin, Verdict
+from anima.store import Batch
+from anima.store.batch import Planned
 from anima.store.folder import Folder
+from anima.store.place import FolderStore
 from anima.store.private import STAGE, Machine
 
-ALLOW = Verdict(answer=Answer.ALLOW, rule="test", reason="the test says so")
 ASK = Verdict(answer=Answer.ASK, rule="test", reason="somebody must be asked")
 DENY = Verdict(answer=Answer.DENY, rule="test", reason="no")
 NOTE, OTHER, DEEP = DocPath.parse("note.md"), DocPath.parse("other.md"), DocPath.parse("a/b/c.md")
@@ -26,28 +28,34 @@ NOTE, OTHER, DEEP = DocPath.parse("note.md"), DocPath.parse("other.md"), DocPath
 
 class Parts(Protocol):
     documents: Folder
-    hand: Steps
+    hand: FolderStore
     machine: Machine
 
     def again(self) -> Parts: ...
 
 
-def write(parts: Parts, path: DocPath, text: str, verdict: Verdict = ALLOW) -> None:
-    parts.hand.carry_out([parts.hand.stage(path, parts.hand.look(path), text)], verdict)
+def write(parts: Parts, path: DocPath, text: str) -> None:
+    parts.hand.do([written(parts, path, text)])
 
 
-def addition(parts: Parts, path: DocPath, text: str) -> FileStep:
-    standing = parts.hand.look(path)
-    data = (standing.gap + text).encode()
-    return FileStep(path=path, actual=standing.actual, do="append", data=data, was=standing.signature)
+def written(parts: Parts, path: DocPath, text: str) -> Planned:
+    found = parts.hand.look(path)
+    edit = Edit(path=found.actual, kind=Kind.WRITE, temp=parts.hand.stage(path, found.mode, text))
+    return Planned(edit, ((path, found),))
+
+
+def addition(parts: Parts, path: DocPath, text: str) -> Planned:
+    found = parts.hand.look(path)
+    return Planned(Edit(path=found.actual, kind=Kind.APPEND), ((path, found),), (found.gap + text).encode())
+
+
+def removal(parts: Parts, path: DocPath) -> Planned:
+    found = parts.hand.look(path)
+    return Planned(Edit(path=found.actual, kind=Kind.DELETE), ((path, found),))
 
 
 def add(parts: Parts, path: DocPath, text: str) -> None:
-    parts.hand.carry_out([addition(parts, path, text)], ALLOW)
-
-
-def remove(parts: Parts, path: DocPath) -> None:
-    parts.hand.carry_out([parts.hand.removal(path, parts.hand.look(path))], ALLOW)
+    parts.hand.do([addition(parts, path, text)])
 
 
 def text_of(parts: Parts, path: DocPath) -> str | None:
@@ -94,16 +102,12 @@ class StoreContract:
     @pytest.mark.parametrize("verdict", [ASK, DENY])
     def test_nothing_is_carried_out_without_an_allowing_verdict(self, parts: Parts, verdict: Verdict) -> None:
         write(parts, NOTE, "old\n")
-        look = parts.hand.look(NOTE)
-        steps = [
-            parts.hand.stage(OTHER, parts.hand.look(OTHER), "x"),
-            parts.hand.stage(NOTE, look, "new\n"),
-            addition(parts, NOTE, "more\n"),
-            parts.hand.removal(NOTE, look),
-        ]
-        for step in steps:
+        for path, kind in ((OTHER, Kind.WRITE), (NOTE, Kind.WRITE), (NOTE, Kind.APPEND), (NOTE, Kind.DELETE)):
+            change = Change(path=path, kind=kind, text="new\n", actor=Actor.OWNER, origin=Origin.OWNER)
             with pytest.raises(Refused):
-                parts.hand.carry_out([step], verdict)
+                parts.hand.write(Batch(changes=(change,), verdict=verdict))
+        with pytest.raises(Refused):
+            parts.hand.bring(OTHER, [b"new"], verdict, mode=0o600)
         assert text_of(parts, NOTE) == "old\n"
         assert not parts.documents.exists(OTHER)
 
@@ -117,49 +121,42 @@ class StoreContract:
 
     def test_a_staged_text_is_not_seen_before_it_is_carried_out(self, parts: Parts) -> None:
         write(parts, NOTE, "old\n")
-        step = parts.hand.stage(NOTE, parts.hand.look(NOTE), "new\n")
+        step = written(parts, NOTE, "new\n")
         assert text_of(parts, NOTE) == "old\n"
-        parts.hand.carry_out([step], ALLOW)
+        parts.hand.do([step])
         assert text_of(parts, NOTE) == "new\n"
 
     def test_several_steps_are_carried_out_together(self, parts: Parts) -> None:
         write(parts, NOTE, "old\n")
         write(parts, OTHER, "gone soon\n")
-        hand = parts.hand
-        hand.carry_out(
-            [
-                hand.stage(DEEP, hand.look(DEEP), "deep\n"),
-                hand.stage(NOTE, hand.look(NOTE), "new\n"),
-                hand.removal(OTHER, hand.look(OTHER)),
-            ],
-            ALLOW,
+        parts.hand.do(
+            [written(parts, DEEP, "deep\n"), written(parts, NOTE, "new\n"), removal(parts, OTHER)],
         )
         assert [text_of(parts, path) for path in (DEEP, NOTE, OTHER)] == ["deep\n", "new\n", None]
 
     def test_a_stale_write_is_refused_and_changes_nothing(self, parts: Parts) -> None:
         write(parts, NOTE, "old\n")
         write(parts, OTHER, "old\n")
-        hand, other = parts.hand, parts.again()
-        steps = [hand.stage(NOTE, hand.look(NOTE), "ours\n"), hand.stage(OTHER, hand.look(OTHER), "ours\n")]
+        steps, other = [written(parts, NOTE, "ours\n"), written(parts, OTHER, "ours\n")], parts.again()
         write(other, OTHER, "theirs\n")
         with pytest.raises(StaleWrite) as caught:
-            hand.carry_out(steps, ALLOW)
+            parts.hand.do(steps)
         assert caught.value.theirs == "theirs\n"
         assert (text_of(parts, NOTE), text_of(parts, OTHER)) == ("old\n", "theirs\n")
 
     def test_what_somebody_made_meanwhile_is_not_written_over(self, parts: Parts) -> None:
-        step = parts.hand.stage(NOTE, parts.hand.look(NOTE), "ours\n")
+        step = written(parts, NOTE, "ours\n")
         write(parts.again(), NOTE, "theirs\n")
         with pytest.raises(StaleWrite):
-            parts.hand.carry_out([step], ALLOW)
+            parts.hand.do([step])
         assert text_of(parts, NOTE) == "theirs\n"
 
     def test_what_somebody_changed_meanwhile_is_not_removed(self, parts: Parts) -> None:
         write(parts, NOTE, "old\n")
-        step = parts.hand.removal(NOTE, parts.hand.look(NOTE))
+        step = removal(parts, NOTE)
         write(parts.again(), NOTE, "theirs\n")
         with pytest.raises(StaleWrite):
-            parts.hand.carry_out([step], ALLOW)
+            parts.hand.do([step])
         assert text_of(parts, NOTE) == "theirs\n"
 
     def test_an_addition_goes_to_the_end_and_begins_a_line(self, parts: Parts) -> None:
@@ -170,7 +167,7 @@ class StoreContract:
 
     def test_a_removed_document_can_be_made_again(self, parts: Parts) -> None:
         write(parts, DEEP, "one\n")
-        remove(parts, DEEP)
+        parts.hand.do([removal(parts, DEEP)])
         assert not parts.documents.exists(DEEP)
         write(parts, DEEP, "two\n")
         assert text_of(parts.again(), DEEP) == "two\n"
@@ -179,25 +176,18 @@ class StoreContract:
 
     def staged(self, parts: Parts, path: DocPath, text: str) -> str:
         """A text that was staged by somebody who is gone."""
-        step: FileStep = parts.hand.stage(path, parts.hand.look(path), text)
+        name = parts.hand.stage(path, 0o600, text)
         parts.machine.sync_folder(STAGE)
-        assert step.staged is not None
-        return step.staged
+        return name
 
     def test_a_staged_text_outlives_its_process_and_can_be_put_in_place(self, parts: Parts) -> None:
         write(parts, NOTE, "old\n")
         name = self.staged(parts, NOTE, "new\n")
         after = parts.again()
         assert after.machine.staged_bytes(name) == b"new\n"
-        after.hand.finish(NOTE, name)
+        after.hand.put(NOTE, "note.md", name)
         assert text_of(after, NOTE) == "new\n"
         assert after.machine.staged_bytes(name) is None
-
-    def test_finishing_a_removal_twice_does_no_harm(self, parts: Parts) -> None:
-        write(parts, NOTE, "old\n")
-        for _ in range(2):
-            parts.again().hand.finish(NOTE, None)
-            assert not parts.documents.exists(NOTE)
 
     def test_a_torn_append_is_cut_back_to_the_byte(self, parts: Parts) -> None:
         write(parts, NOTE, "- whole\n")
@@ -225,10 +215,6 @@ class StoreContract:
         write(parts, NOTE, "x\n")
         parts.machine.put("key", b"secret")
         assert parts.machine.staged_bytes(name) is None
-
-    def test_recovery_is_under_a_verdict_too(self) -> None:
-        assert RECOVERY.answer is Answer.ALLOW
-        assert RECOVERY.rule == "recovery"
 
     # -- the lock -------------------------------------------------------------------------------------------------------
 

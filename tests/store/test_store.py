@@ -7,16 +7,17 @@ import os
 import signal
 import stat
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from anima.errors import BadPath, Damaged, HomeBusy, HomeError, Refused, StaleWrite
 from anima.model import DocPath
-from anima.store.batch import Steps
+from anima.store import Rules
 from anima.store.folder import Folder
-from anima.store.private import Machine
-from store_contract import ALLOW, DEEP, NOTE, StoreContract, add, addition, text_of, write
+from anima.store.place import FolderStore
+from store_contract import DEEP, NOTE, StoreContract, add, addition, text_of, write, written
 
 
 class FolderParts:
@@ -24,17 +25,16 @@ class FolderParts:
 
     def __init__(self, root: Path, opened: list[FolderParts]) -> None:
         self.root, self._opened = root, opened
-        self.documents = Folder(root)
-        self.machine = Machine(self.documents)
-        self.hand = Steps(self.documents, self.machine)
+        rules = Rules(clock=lambda: datetime(2026, 5, 8, tzinfo=UTC), author="aria", is_closed=lambda path: False)
+        self.hand = FolderStore(Folder(root), rules)
+        self.documents, self.machine = self.hand.documents, self.hand.machine
         opened.append(self)
 
     def again(self) -> FolderParts:
         return FolderParts(self.root, self._opened)
 
     def close(self) -> None:
-        self.machine.lock.close()
-        self.documents.close()
+        self.hand.close()
 
 
 @pytest.fixture
@@ -75,7 +75,7 @@ def test_a_second_name_that_appears_after_the_look_is_not_written_through(parts:
     (parts.root / "note.md").unlink()
     os.link(outside(parts) / "canary.md", parts.root / "note.md")
     with pytest.raises((StaleWrite, Refused)):
-        parts.hand.carry_out([step], ALLOW)
+        parts.hand.do([step])
     assert (outside(parts) / "canary.md").read_text() == "canary\n"
 
 
@@ -90,13 +90,13 @@ def test_a_link_is_neither_read_nor_written(parts: FolderParts, whole: bool) -> 
 
 def test_a_folder_that_became_a_link_is_not_written_into(parts: FolderParts) -> None:
     write(parts, DEEP, "old\n")
-    step = parts.hand.stage(DEEP, parts.hand.look(DEEP), "new\n")
+    step = written(parts, DEEP, "new\n")
     target = outside(parts)
     (target / "c.md").write_text("canary\n")
     (parts.root / "a/b").rename(parts.root / "a/old")
     (parts.root / "a/b").symlink_to(target)
     with pytest.raises(HomeError):
-        parts.hand.carry_out([step], ALLOW)
+        parts.hand.do([step])
     assert (target / "c.md").read_text() == "canary\n"
     assert sorted(path.name for path in target.iterdir()) == ["c.md", "canary.md"]
 

@@ -58,7 +58,7 @@ def open_home_folder(path: str | Path) -> Folder:
     return folder
 
 
-class FolderStore:
+class FolderStore(Batches):
     """The `Store` of a home in a folder."""
 
     def __init__(self, folder: Folder, rules: Rules) -> None:
@@ -66,8 +66,7 @@ class FolderStore:
         self.name, self.identity = folder.root, folder.identity
         self.machine = self.state = Machine(folder)
         self.lock, self.noted = self.machine.lock.hold, Heads(rules.head)
-        self._batches = Batches(self)
-        self.bring, self.sweep, self.recover = self._batches.steps.bring, self.machine.sweep, self._batches.settle
+        self.sweep = self.machine.sweep
         self.whole = FolderWhole(folder, self.machine)
         self._ledger: Ledger | None = None
         self._view: Provenance | None = None
@@ -138,7 +137,7 @@ class FolderStore:
                     ledger.begin(key.id[:16])
                     self._ledger = ledger
                     with suppress(HomeError):  # the disk does not let us; a write tries again and says so
-                        if self._batches.settle():
+                        if self.recover():
                             self.commit()
         assert self._ledger is not None
         return self._ledger
@@ -188,7 +187,7 @@ class FolderStore:
     def finish(self) -> None:
         """Raises Damaged while a batch cannot be finished. Under the lock."""
         if self.provenance.intents():
-            self._batches.settle()
+            self.recover()
 
     # -- writing --------------------------------------------------------------------------------------------------------
 
@@ -199,7 +198,7 @@ class FolderStore:
             self.finish()
             if batch.what == "approve" and batch.of and self.ledger.carried_out(batch.of):
                 return Written(repeated=True)  # by somebody else, a moment ago
-            intent, digests = self._batches.write(batch)
+            intent, digests = self.carry_out(batch)
         if intent is not None and batch.words:
             self._words = {**dict(list(self._words.items())[-50:]), intent.id: batch.words}
         revision = None if intent is None or batch.is_log else self.commit(reason=batch.changes[0].reason)
@@ -231,7 +230,7 @@ class FolderStore:
             self._anchored = (head, newest[0])
 
     def check_writable(self, path: DocPath) -> None:
-        self._batches.steps.look(path, whole=False)
+        self.look(path, whole=False)
 
     # -- history --------------------------------------------------------------------------------------------------------
 
