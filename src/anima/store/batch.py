@@ -12,7 +12,7 @@ import errno
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from functools import partial
 from typing import Literal, NamedTuple, Protocol
@@ -177,18 +177,18 @@ class Batches(Protocol):
 
     def put(self, path: DocPath, actual: str, staged: str) -> None:
         folder = actual.rpartition("/")[0]
-        with self._writing(path, actual):
+        with _written(path):
             if self.documents.stat(folder or ".") is None:
                 self.documents.make_folder(folder)
             self.machine.move(staged, actual)
 
     def _remove(self, path: DocPath, actual: str) -> None:
-        with self._writing(path, actual):
+        with _written(path):
             self.machine.unlink(actual, sync=False)  # with the others, at the end
 
     def _append(self, path: DocPath, found: Present, data: bytes) -> None:
         flags = os.O_WRONLY | os.O_APPEND | os.O_NONBLOCK
-        with self._writing(path, found.actual), held(self.documents.beneath(found.actual, flags)) as fd:
+        with _written(path), held(self.documents.beneath(found.actual, flags)) as fd:
             if signature_of(seen := os.fstat(fd)) != found.signature:
                 raise self._stale(path)
             _check_writable(path, seen)
@@ -206,25 +206,11 @@ class Batches(Protocol):
         if self.documents.actual(path) is not None:
             return False
         actual = self.documents.spelt(path)
-        with self._writing(path, actual), suppress(FileExistsError):
+        with _written(path), suppress(FileExistsError):
             self.documents.make_folder(actual.rpartition("/")[0])
             self.machine.place(actual, pieces, mode=mode, only_new=True)
             return True
         return False
-
-    @contextmanager
-    def _writing(self, path: DocPath, actual: str) -> Iterator[None]:
-        """What the system refuses inside is said of the document; what is remembered of its folder is not, any more."""
-
-        def elsewhere(error: OSError) -> BadPath | None:
-            said = "it lies behind a link or a file, or on another file system; nothing was written"
-            return BadPath(path.text, said) if error.errno in (errno.ELOOP, errno.EXDEV, errno.ENOTDIR) else None
-
-        try:
-            with as_damage(f"{path}: cannot be written", instead=elsewhere):
-                yield
-        finally:
-            self.documents.forget(actual)
 
     def _stale(self, path: DocPath) -> StaleWrite:
         theirs = None
@@ -291,7 +277,7 @@ class Batches(Protocol):
         self.keep_torn((self.raw(path) or b"")[size:])
         if (actual := self.documents.actual(path)) is None:
             return
-        with self._writing(path, actual), held(self.documents.beneath(actual, os.O_WRONLY | os.O_NONBLOCK)) as fd:
+        with _written(path), held(self.documents.beneath(actual, os.O_WRONLY | os.O_NONBLOCK)) as fd:
             found = os.fstat(fd)
             _check_writable(path, found)
             if found.st_size > size:
@@ -302,7 +288,7 @@ class Batches(Protocol):
         """The bytes of a document, whatever they are; None when nothing stands there. Raises BadPath or Damaged."""
         if (actual := self.documents.actual(path)) is None:
             return None
-        with self._writing(path, actual), suppress(FileNotFoundError), self.documents.regular(actual) as (fd, found):
+        with _written(path), suppress(FileNotFoundError), self.documents.regular(actual) as (fd, found):
             _check_writable(path, found)
             return read_range(fd, 0, found.st_size)
         return None
@@ -358,3 +344,11 @@ def _check_writable(path: DocPath, found: os.stat_result) -> None:
     if found.st_nlink > 1:
         said = f"{path}: the file has several names (hard links), so it is not written"
         raise Refused(said, rule="several-links", hint="copy it, and put the copy in its place")
+
+
+def _written(path: DocPath) -> AbstractContextManager[None]:
+    def elsewhere(error: OSError) -> BadPath | None:
+        said = "it lies behind a link or a file, or on another file system; nothing was written"
+        return BadPath(path.text, said) if error.errno in (errno.ELOOP, errno.EXDEV, errno.ENOTDIR) else None
+
+    return as_damage(f"{path}: cannot be written", instead=elsewhere)

@@ -418,7 +418,6 @@ def set_aside(store: FolderStore, path: str, *, name: str | None = None) -> str:
             os.rename(old, new, src_dir_fd=source, dst_dir_fd=target)
             os.fsync(target)
             os.fsync(source)
-    folder.forget(path)
     return place
 
 
@@ -446,4 +445,3 @@ def set_mode(store: Folder, path: str, mode: int) -> None:
             folder, _, name = path.rpartition("/")
             with store.inside(folder) as fd:
                 os.chmod(name or ".", mode, dir_fd=fd, follow_symlinks=os.chmod not in os.supports_follow_symlinks)
-    store.forget(path)

@@ -32,7 +32,7 @@ from anima.store.safe_open import (
     why,
 )
 
-FRESH_NS = 100_000_000  # a file this young may change again within one tick of the file system's clock
+FRESH_NS = 2_100_000_000  # a folder this young may change again within a tick of its file system's clock, as FAT's
 
 _LINK = "it is a link, or lies behind one; links are not followed inside a home"
 _NO_DOCUMENT = {
@@ -134,7 +134,7 @@ class Folder(HeldFolder, Documents):
         for name in sorted(self.raw_names(folder)):
             names.setdefault(fold(name), name)
             names["/" + name] = name
-        if signature is not None and time.time_ns() - signature[3] > FRESH_NS:
+        if signature is not None and time.time_ns() - signature[4] > FRESH_NS:
             self._named[folder] = (signature, names)
         return names
 

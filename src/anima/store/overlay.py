@@ -193,7 +193,7 @@ class OverlayDocuments(Documents):
             if (spelt := self._upper.actual(DocPath.parse("/".join(path.parts[:n])))) is None:
                 break  # once all folders above it were looked at
             found.append((spelt, self._upper.signature(spelt)))
-        is_old = all(mark and time.time_ns() - mark[3] > FRESH_NS for _, mark in found)
+        is_old = all(mark and time.time_ns() - mark[4] > FRESH_NS for _, mark in found)
         return (fold("/".join(path.parts[:n])), tuple(found)) if is_old and spelt is None else None
 
     def _either(self, path: str, ask: Callable[[Any, str], Any]) -> Any:

@@ -269,7 +269,6 @@ def carry_on(machine: Machine) -> None:
         for path in gone:
             with suppress(FileNotFoundError, NotADirectoryError):
                 machine.unlink(path, sync=False)
-            store.forget(path)
         own = (path for path in gone if not path.startswith((".anima/", ".git/")))  # folders of these may be empty
         for folder in sorted({above for path in own for above in folders_above(path)}, reverse=True):
             with suppress(OSError):  # something else is in it
@@ -317,7 +316,6 @@ def _place(machine: Machine, path: str) -> str:
             machine.move(staged, path)
         except BadInput as error:
             raise Damaged(f"{error}; the restore goes on when it is out of the way") from None
-        store.forget(path)
     return folder
 
 

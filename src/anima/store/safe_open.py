@@ -248,10 +248,6 @@ class HeldFolder(Handle):
                 span *= 8
         return b""
 
-    def forget(self, actual: str) -> None:
-        """Drops what is remembered of the folder of a file that was just written."""
-        self._named.pop(actual.rpartition("/")[0], None)
-
     def walk(self, folder: str = ".") -> Iterator[tuple[str, os.stat_result]]:
         """(path, stat) of all that lies beneath a folder, hidden and folders too; links are not followed."""
         if self.kind_of(folder) != "folder":
@@ -287,8 +283,6 @@ class HeldFolder(Handle):
                 with suppress(OSError):
                     os.unlink(path, dir_fd=self.fd)  # half a file is worse than none
                 raise
-            finally:
-                self.forget(path)
 
     def make_folder(self, folder: str) -> None:
         """Makes a folder and those above it as far as they are missing, durably and for their owner alone."""
@@ -302,7 +296,6 @@ class HeldFolder(Handle):
                         with held(open_beneath(fd, part, os.O_RDONLY | os.O_DIRECTORY)) as fresh:
                             give_mode(fresh, 0o700)  # whatever the umask
                         os.fsync(fd)
-                    self.forget(made)
                 except FileExistsError:
                     pass
                 except OSError as error:

@@ -146,10 +146,7 @@ class FolderWhole(Whole):
         """Puts other bytes in a file's place, with the mode it has. Raises Damaged."""
         with as_damage("cannot be written"):
             found = os.stat(path, dir_fd=self._folder.fd, follow_symlinks=False)
-            try:
-                self._machine.place(path, data, mode=stat.S_IMODE(found.st_mode))
-            finally:
-                self._folder.forget(path)
+            self._machine.place(path, data, mode=stat.S_IMODE(found.st_mode))
 
     def drop_old_histories(self) -> None:
         """Deletes the repositories that a repair, or an interrupted rewriting, left beside our own. Raises Damaged."""
