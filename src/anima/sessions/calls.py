@@ -21,7 +21,7 @@ from anima.memory import layer_folder
 from anima.model import Answer, Change, DocPath, Document, Kind, Origin, Receipt, Scope, cited, digest_of, fold
 from anima.sessions.hand import Hand, found_in, quoted, told
 from anima.text.markdown import View, front_matter, lines_of
-from anima.text.pages import as_bullet, filled, log_heading, log_line, placed, replaced, replaced_in, twin_of
+from anima.text.pages import as_bullet, filled, log_heading, log_line, placed, replaced, twin_of
 
 if TYPE_CHECKING:
     from anima.search.rank import SearchAnswer
@@ -481,7 +481,7 @@ class Calling:
             page = carded if old in carded else document.text
             text = replaced(page, old, new, every=every, path=path.text)
         else:
-            text = replaced_in(document.text, part, old, new, every=every, path=path.text)
+            text = replaced(document.text, old, new, every=every, path=path.text, part=part)
         return self._hand.wish(path, Kind.WRITE, text, base=document.digest)
 
     def _written(self, path: DocPath, content: str, append: bool) -> Change:

@@ -472,37 +472,27 @@ def log_heading(now: datetime) -> str:
     return f"# {now:%Y-%m-%d}\n\n"
 
 
-def replaced(text: str, old: str, new: str, *, every: bool, path: str) -> str:
-    """The text with one string for another. Raises BadArguments when it is not there, or there more than once."""
+def replaced(text: str, old: str, new: str, *, every: bool, path: str, part: View | None = None) -> str:
+    """The text with one string for another. Raises BadArguments when it is not there, or there more than once. With `part`, in
+    what a listener sees of it: what is hidden stays where it is, and whatever is wrong gets one answer, so that trying tells
+    nothing about it."""
+    shown = text if part is None else part.text
     if not old:
         raise BadArguments("the text to replace is empty; say which one")
-    count = text.count(old)
-    if count == 0 and "\r\n" in text and "\r\n" not in old:
+    if "\r\n" in shown and "\r\n" not in old and old not in shown:
         old, new = old.replace("\n", "\r\n"), new.replace("\n", "\r\n")
-        count = text.count(old)
-    if count == 0:
-        raise BadArguments(f"{path}: the text to replace is not there; read the document and copy it exactly")
-    if count > 1 and not every:
-        lines = [str(n) for n, line in enumerate(lines_of(text), start=1) if old.split("\n")[0] in line][:8]
-        raise BadArguments(
-            f"{path}: the text to replace stands {count} times (lines {', '.join(lines)}); give more of it, or replace_all"
-        )
-    return text.replace(old, new)
-
-
-def replaced_in(text: str, part: View, old: str, new: str, *, every: bool, path: str) -> str:
-    """The whole text with one string for another in what this listener sees of it. What is hidden stays where it is, and
-    whatever is wrong gets one answer, so that trying tells nothing about it."""
-    if not old:
-        raise BadArguments("the text to replace is empty; say which one")
-    if "\r\n" in part.text and "\r\n" not in old and old not in part.text:
-        old, new = old.replace("\n", "\r\n"), new.replace("\n", "\r\n")
-    found = [match.start() for match in re.finditer(re.escape(old), part.text)]
+    found = [match.start() for match in re.finditer(re.escape(old), shown)]
     if not found or (len(found) > 1 and not every):
-        raise BadArguments(
-            f"{path}: the text to replace must stand there exactly once, or be replaced with replace_all; "
-            "read the document and copy it exactly"
-        )
+        copy = "read the document and copy it exactly"
+        why = f"is not there; {copy}"
+        if part is not None:
+            why = f"must stand there exactly once, or be replaced with replace_all; {copy}"
+        elif found:
+            lines = [str(n) for n, line in enumerate(lines_of(text), start=1) if old.split("\n")[0] in line][:8]
+            why = f"stands {len(found)} times (lines {', '.join(lines)}); give more of it, or replace_all"
+        raise BadArguments(f"{path}: the text to replace {why}")
+    if part is None:
+        return text.replace(old, new)
     edits, made = iter([*found, len(part.text)]), list[str]()
     at, seen, done = next(edits), 0, 0  # the next match, where this part begins in the view, how far the view is done
     for (start, end), before in zip(part.spans, [0, *(end for _, end in part.spans)], strict=False):
