@@ -211,6 +211,16 @@ def test_a_staged_text_that_is_being_written_is_not_swept(parts: FolderParts) ->
         assert [parts.machine.staged_bytes(name) for name in names] == [b"being written", None]
 
 
+def test_a_text_in_pieces_is_not_swept_while_they_come(parts: FolderParts) -> None:
+    def pieces() -> Iterator[bytes]:
+        yield b"one\n"
+        parts.again().machine.sweep()
+        yield b"two\n"
+
+    parts.machine.place("note.md", pieces())
+    assert (parts.root / "note.md").read_bytes() == b"one\ntwo\n"
+
+
 # -- a machine's folder that somebody deletes -------------------------------------------------------------------------
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Literal
 
 from anima.errors import BadArguments, BadPath, Damaged, NoSuchHome, Refused, printable
-from anima.store.lock import Handle
+from anima.store.lock import Handle, flock
 
 _NOFOLLOW = os.O_CLOEXEC | os.O_NOFOLLOW
 ONLY_NAMED = getattr(os, "O_PATH", os.O_RDONLY | os.O_NONBLOCK)  # a file that nobody wants to read or write
@@ -272,6 +272,8 @@ class HeldFolder(Handle):
         self.make_folder(path.rpartition("/")[0])
         with held(self.beneath(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL)) as fd:
             try:
+                with suppress(OSError):  # a disk without locks
+                    flock(fd)  # nobody sweeps it up while it is written
                 for piece in pieces:
                     write_all(fd, piece)
                 give_mode(fd, mode)
