@@ -301,9 +301,20 @@ def test_opening_a_folder_changes_nothing_in_it(example: Callable[[str], Path], 
 
 
 def test_a_folder_that_fits_no_dialect_is_ours_and_says_why(tmp_path: Path) -> None:
-    (tmp_path / "empty").mkdir()
-    with Home.open(tmp_path / "empty") as home:
+    (tmp_path / "words").mkdir()
+    (tmp_path / "words/notes.md").touch()
+    with Home.open(tmp_path / "words") as home:
         assert (home.dialect, home.site.detected_by) == ("anima", "nothing in it belongs to another dialect")
+
+
+def test_an_empty_folder_is_no_home_until_somebody_says_which_dialect_it_will_have(tmp_path: Path) -> None:
+    (tmp_path / "my aria").mkdir()
+    with pytest.raises(NoSuchHome, match="my aria is an empty folder, and no home") as refused:
+        Home.open(tmp_path / "my aria")
+    assert refused.value.hint == f"anima init '{tmp_path}/my aria' makes one there"
+    assert refused.value.__notes__ == [f"What to do: {refused.value.hint} (in Python: Home.create)"]
+    with Home.open(tmp_path / "my aria", settings={"dialect": "nexo"}) as home:
+        assert (home.dialect, home.list()) == ("nexo", ())
 
 
 def test_a_dialect_can_be_forced_by_the_file_a_variable_or_a_setting(tmp_path: Path) -> None:

@@ -27,8 +27,14 @@ unless the caller gave it; an error knows its `exit_code` and `http_status`, and
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Any
+
+# What does what the command does that a hint names.
+_VERBS = """init Home.create files home.list_all review home.inbox history home.past.changes sessions home.sessions.list
+snapshot home.snapshots.all doctor anima.doctor trust-home home.trust undo home.undo forget home.forget""".split()
+_IN_PYTHON = dict(zip(_VERBS[::2], _VERBS[1::2], strict=True))
 
 
 class HomeError(Exception):
@@ -46,7 +52,8 @@ class HomeError(Exception):
         super().__init__(message)
         if hint is not None:
             self.hint = hint
-            self.add_note(f"What to do: {hint}")  # a traceback shows it
+            verbs = [_IN_PYTHON[each] for each in re.findall(r"\banima ([a-z-]+)", hint) if each in _IN_PYTHON]
+            self.add_note(f"What to do: {hint}{f' (in Python: {verbs[0]})' if verbs else ''}")  # a traceback shows it
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _again, (type(self), str(self)), vars(self)

@@ -58,7 +58,7 @@ ODD = {
 @contextmanager
 def home_at(folder: Path, dialect: str | None = None, **more: Any) -> Iterator[Home]:
     folder.mkdir(exist_ok=True)
-    flags = {"dialect": dialect} if dialect else {}
+    flags = {"dialect": dialect or "anima"} if dialect or not any(folder.iterdir()) else {}
     with Home.open(folder, settings=flags, clock=Clock(), dice=dice(), **more) as home:
         yield home
 

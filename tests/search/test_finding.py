@@ -82,7 +82,7 @@ def test_a_deleted_document_is_not_found_any_more(home):
 
 def test_an_empty_answer_says_why(tmp_path, clock):
     (tmp_path / "bare").mkdir()
-    with Home.open(tmp_path / "bare", clock=clock) as home:
+    with Home.open(tmp_path / "bare", clock=clock, settings={"dialect": "anima"}) as home:
         answer = home.search("anything", scope=Scope.MAIN)
 
         assert len(answer) == 0

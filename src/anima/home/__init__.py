@@ -21,7 +21,7 @@ from typing import IO, TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from anima.config import Config, TidyConfig
 from anima.errors import BadArguments, HomeError, NoSuchDocument
-from anima.home.opening import make_home, open_site
+from anima.home.opening import make_home, open_site, refuse_empty
 from anima.home.verbs import look_at_arguments
 from anima.layout import UNREVIEWED
 from anima.layout.trust import served
@@ -103,6 +103,7 @@ class Home:
         finish: bool = True,
     ) -> Home:
         """The home in a folder, in whatever dialect. Opening it only finishes what a crash interrupted (unless not `finish`).
+        Raises NoSuchHome, also for an empty folder.
 
         An address (`postgresql://…`, `file:…`, or DATABASE_URL where no path is given) is a tenant's agent or one file, and
         two layers (`anima.overlay`) are one home; `create` makes an empty one there, but never a tenant.
@@ -112,6 +113,7 @@ class Home:
         """
         world = World(clock or now, dice or random.Random(), os.environ if env is None else env)
         site = open_site(path, world, tenant=tenant, create=create, agent=agent, settings=settings, finish=finish)
+        refuse_empty(site, path)
         return cls(site, hook=hook, embedder=embedder)
 
     @classmethod

@@ -6,6 +6,7 @@ a home vanished, is refused with a sentence. Not here: what a site is (site), th
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
 from dataclasses import replace
@@ -97,6 +98,16 @@ def open_site(
     # Nothing that was set for this one goes with another agent.
     beside = partial(open_site, path, world, tenant=tenant, finish=finish)
     return Site(store, layout, config, clock, world.dice, agent, detection.why, env, register, beside)
+
+
+def refuse_empty(site: Site, place: object) -> None:
+    """Raises NoSuchHome, and lets the site go, where it is of an empty folder and nobody says which dialect it will have."""
+    if not isinstance(place, str | Path) or is_address(place) or site.config.dialect != "auto" or site.store.begun:
+        return
+    if not site.store.documents.names(""):
+        site.store.close()
+        hint = f"anima init {shlex.quote(str(place))} makes one there"
+        raise NoSuchHome(f"{place} is an empty folder, and no home", hint=hint)
 
 
 class _Ground(NamedTuple):
@@ -308,7 +319,7 @@ def _is_there(register: Register, place: str, look: Callable[[], bool]) -> bool:
         raise Refused(
             f"{place}: a home made on {known.made[:10]} stood here, and it has vanished; nothing was written",
             rule="vanished-home",
-            hint="is its disk mounted? restore it from a backup, or make a new one: anima init --again; in Python, again=True",
+            hint="is its disk mounted? restore it from a backup, or make a new one: anima init --again",
         )
     return found
 

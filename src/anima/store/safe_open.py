@@ -153,7 +153,7 @@ class HeldFolder(Handle):
             self.root = self.name = str(given.resolve(strict=True))
             self._fd = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except FileNotFoundError:
-            hint = f"anima init {shlex.quote(str(given))} makes a home there; in Python, Home.create"
+            hint = f"anima init {shlex.quote(str(given))} makes a home there"
             raise NoSuchHome(f"{given}: there is no such folder", hint=hint) from None
         except NotADirectoryError:
             raise NoSuchHome(f"{given}: a home is a folder, and this is a file") from None
