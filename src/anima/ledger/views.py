@@ -36,7 +36,7 @@ class _Known:
     size: int = 0
     pieces: list[tuple[int, int, str]] = field(default_factory=list)
     told: dict[str, Source] = field(default_factory=dict)
-    late: list[tuple[str, Source, bool]] = field(default_factory=list)  # lines that nobody asked for yet
+    late: list[tuple[str, Source, Mapping[str, Source] | None]] = field(default_factory=list)  # not asked for yet
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     @property
@@ -45,7 +45,7 @@ class _Known:
         with self.lock:
             for lines, source, back in (late := self.late[:]):
                 new = dict.fromkeys(Key.each(lines), source)
-                self.told.update({digest: self.told.get(digest, source) for digest in new} if back else new)
+                self.told |= new if back is None else {x: self.told.get(x) or back.get(x, source) for x in new}
             del self.late[: len(late)]  # not what was added meanwhile
         return self.told
 
@@ -82,10 +82,12 @@ class Provenance:
                 self._begun[intent.id] = (intent, record)
             elif record.kind == "done" and (begun := self._begun.pop(str(record.fields.get("id")), None)):
                 intent, intended = begun
-                by = {name: getattr(intent, name) for name in _TOLD}
-                source = Source(time=intended.time, change=intent.id, **by)
+                source = Source(time=intended.time, change=intent.id, **{each: getattr(intent, each) for each in _TOLD})
+                back: dict[str, Source] | None = {} if intent.what in ("undo", "restore") else None
                 for edit in intent.edits:
-                    self._edited(edit, source, back=intent.what in ("undo", "restore"))
+                    if back is not None and edit.kind is Kind.DELETE and (gone := self._known.get(_key(edit.path))):
+                        back |= gone.lines  # what it moves back keeps the source that it had in the other document
+                    self._edited(edit, source, back)
             elif record.kind == "failed":
                 self._begun.pop(str(record.fields.get("id")), None)
             elif record.kind in _STANDING:
@@ -94,12 +96,11 @@ class Provenance:
                 known = self._known.setdefault(_key(str(told["path"])), _Known())
                 known.digest, known.size, known.pieces = told.get("digest"), int(told.get("size", 0)), []
                 source = replace(_STANDING[record.kind], time=None if record.kind == "found" else record.time)
-                known.late.append((told.get("lines", ""), source, False))
+                known.late.append((told.get("lines", ""), source, None))
 
-    def _edited(self, edit: Edit, source: Source, *, back: bool) -> None:
+    def _edited(self, edit: Edit, source: Source, back: Mapping[str, Source] | None) -> None:
         """Notes an edit. Lines that an undo brings `back` keep the source they had: that is no way to be trusted."""
-        path = _key(edit.to or edit.path)
-        known = self._known.setdefault(path, _Known())
+        known = self._known.setdefault(_key(edit.to or edit.path), _Known())
         if edit.kind is Kind.DELETE:
             known.digest, known.size, known.pieces = None, 0, []
             return

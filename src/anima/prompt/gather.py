@@ -301,7 +301,7 @@ class _Gathering:
         gone, kept, bare = 0, list[str](), text.strip()  # nobody is shown the blanks around it
         first, last = len(bare), len(bare)
         if len(bare) > 6 * room:  # only the ends of a long text are ever shown
-            first = bare.find("\n", 2 * room) + 1
+            first = bare.find("\n", 2 * room) + 1 or len(bare)
             last = max(first, bare.rfind("\n", 0, -2 * room) + 1)
         for part in (bare[:first], bare[last:]):
             lines = lines_of(part)
