@@ -19,6 +19,7 @@ from typing import Any
 
 from anima.errors import MissingExtra
 from anima.text import read_table
+from anima.text.markdown import defuse_tags
 
 PRACTICE = "practice"  # the model that is always there
 STOPPED = " […]"  # behind what an agent had said when it was stopped, or when its server broke off
@@ -30,7 +31,7 @@ Brought = Sequence[tuple[str, str]]  # what a program sent along, as (role, text
 
 def framed(kind: str, text: str, **more: str) -> str:
     """A text for a model, as data, in the frame of its kind, which it cannot close."""
-    return str(WORDS[kind].format(text=text.replace(f"</{kind}", f"< /{kind}"), **more))
+    return str(WORDS[kind].format(text=defuse_tags(text, (kind,)), **more))
 
 
 def need_chat() -> None:

@@ -20,7 +20,7 @@ from anima.layout import Policy, Sight, folder_of, is_unreviewed, layer_at, skil
 from anima.memory import layer_folder
 from anima.model import Answer, Change, DocPath, Document, Kind, Origin, Receipt, Scope, cited, digest_of, fold
 from anima.sessions.hand import Hand, found_in, quoted, told
-from anima.text.markdown import View, front_matter, lines_of
+from anima.text.markdown import View, defuse_tags, front_matter, lines_of
 from anima.text.pages import as_bullet, filled, log_heading, log_line, placed, replaced, twin_of
 
 if TYPE_CHECKING:
@@ -513,7 +513,7 @@ def is_others(entry: str) -> bool:
 
 def framed(text: str) -> str:
     """Text that nobody reviewed, in a frame that it cannot close."""
-    return f"<unreviewed>\n{text.replace('</unreviewed', '< /unreviewed')}\n</unreviewed>"
+    return f"<unreviewed>\n{defuse_tags(text, ('unreviewed',))}\n</unreviewed>"
 
 
 def _answer(receipt: Receipt) -> dict[str, Any]:
