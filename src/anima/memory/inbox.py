@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from anima.errors import BadArguments, HomeError, NoSuchProposal, StaleWrite, printable
+from anima.errors import BadArguments, HomeError, NoSuchProposal, Refused, StaleWrite, printable
 from anima.gate import Situation, file_policy, suggest_rule
 from anima.gate.scan import scan_text
 from anima.layout import UNREVIEWED, Policy
@@ -193,11 +193,15 @@ class Inbox:
         """Moves unreviewed entries to where they were meant to go; `text` is what the owner made of one. What goes to MEMORY.md
         goes under the owner's `section`, else the agent's; with neither, or "", where it fits, and `choose` is asked in doubt. With
         a `layer`'s folder, whose it is decides, and nothing else is there for them. Raises NoSuchProposal, or BadArguments for
-        a `section` that is no heading, before anything is written."""
+        a `section` that is no heading, and Refused for lines that only together say an order, before anything is written."""
         groups: dict[object, list[Noted]] = {}  # by where they came from
         chosen = self._named(names, layer)
         if text is not None and (len(chosen) != 1 or not text.strip()):
             raise BadArguments("one entry at a time is edited, and something of it must be left")
+        lines = [each.text for each in chosen if not each.is_whole]
+        alone = {"more", *(found.kind for line in lines for found in scan_text(line))}
+        if any(found.kind not in alone for found in scan_text("".join(lines))):
+            raise Refused("together these lines say what none says alone; keep them one by one", rule="alone")
         for entry in chosen:
             groups.setdefault((entry.session, entry.origins, entry.scope), []).append(entry)
             if section and self._layout.row_of(entry.to).kind == "curated":
