@@ -9,6 +9,7 @@ three failures; its answer can only be appended, through the gate. Not here: whe
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -307,9 +308,11 @@ def _judged(turn: Turn) -> Kept | None:
 
 def _kind(text: str) -> tuple[Worth, int]:
     """Why a turn is worth keeping, and where the mark stands. A question that only mentions the word is no mark."""
+    asked = [said.span() for said in PATTERNS["sentence"].finditer(text) if said[0].rstrip().endswith("?")]
     for kind, pattern in _MARKS:
         for found in pattern.finditer(text):
-            if not _sentence_at(text, found.start()).rstrip().endswith("?"):
+            before = bisect_left(asked, (found.start() + 1,)) - 1  # the last question that begins there or earlier
+            if before < 0 or asked[before][1] <= found.start():
                 return kind, found.start()
     return "fact", 0
 

@@ -33,6 +33,7 @@ from anima.text.markdown import Section, View, bullet_of, heading_of, lines_of, 
 NOTES = "Notes"
 SURE = 0.55  # how likely a section must be for nobody to be asked
 MOST_OFFERED = 8  # sections to choose from
+MOST_LEARNED = 200  # lines about somebody that are put in their places; the others come at the end
 LEAST = 0.35  # how likely the best section must be; below that, a line in Notes is easier to find than a misfiled one
 MOST_LINES, MOST_SECTIONS = 60, 200  # of a section, the newest; of a page
 _FIELD = re.compile(
@@ -86,10 +87,10 @@ def filled(text: str, content: str) -> str:
     """A page that says who somebody is, with what was learned of them: values go to the page's fields (`- **Name:** …`;
     a new one comes after the others), lines under a heading that it has go there, and the rest comes at its end."""
     under, rest = "", list[str]()
-    for line in lines_of(content.strip("\r\n") + "\n"):
-        heading, said = heading_of(line), _FIELD.match(line)
-        fields = list(_fields(text))
-        name = said["name"].strip().casefold() if said and said["value"].strip() and fields else ""
+    for number, line in enumerate(lines_of(content.strip("\r\n") + "\n")):
+        heading, said = (heading_of(line), _FIELD.match(line)) if number < MOST_LEARNED else (None, None)
+        fields = list(_fields(text)) if said and said["value"].strip() else []
+        name = said["name"].strip().casefold() if said and fields else ""
         field = next((each for each in fields if name and each["name"].strip().casefold() == name), None)
         if said and field:
             text = f"{text[: field.start('value')]} {said['value'].strip()}{text[field.end('value') :]}"
@@ -98,8 +99,9 @@ def filled(text: str, content: str) -> str:
             text = f"{text[:at]}{newline_of(text)}{said[0].strip()}{text[at:]}"
         elif heading and (known := _titled(text, heading.title)):
             under = known.title
-        elif heading or not under:
-            under, rest = "", [*rest, line]
+        elif heading or not under or number >= MOST_LEARNED:
+            under = ""
+            rest.append(line)
         elif line.strip():
             text = placed(text, line.rstrip("\r\n"), section=under).text
     left = "".join(rest).strip("\r\n")
