@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -173,3 +174,18 @@ def test_what_is_added_to_who_somebody_is_is_put_there_in_linear_time(line: str)
     assert grows_linearly(lambda size: filled(page, "".join(wanted[:size])), 4_000)
     last = filled(page, "".join([*wanted, "The end of it.\n"]))
     assert "The end of it." in last and "Name:** Ana" in last
+
+
+# -- names -------------------------------------------------------------------------------------------------------------------
+
+
+def test_the_name_that_stands_in_a_folder_turns_no_line_of_a_warning(tmp_path: Path) -> None:
+    folder = tmp_path / "bea"
+    folder.mkdir()
+    (folder / "SOUL.md").write_text("# Soul\n", encoding="utf-8")
+    (folder / "IDENTITY.md").write_text("# Identity\n\n- **Name:** Be\u202ea\x1b[2J\n", encoding="utf-8")
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        Home.create(folder, name="Aria", clock=Clock()).close()
+    [said] = [str(each.message) for each in heard if "left as it is" in str(each.message)]
+    assert said.isprintable()

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from anima.config import Config, TidyConfig
-from anima.errors import BadArguments, HomeError, NoSuchDocument
+from anima.errors import BadArguments, HomeError, NoSuchDocument, printable
 from anima.home.opening import make_home, open_site, refuse_empty
 from anima.home.verbs import look_at_arguments
 from anima.layout import UNREVIEWED
@@ -147,7 +147,7 @@ class Home:
         home = cls.open(path, clock=clock, dice=dice, env=env, hook=hook, embedder=embedder, **same)
         home.seed(name=name, emoji=emoji, bootstrap=brand_new)
         if name and (has := home.identity.name) != name:
-            warnings.warn(f"what stands here is left as it is: its name is {has}, not {name}", stacklevel=3)
+            warnings.warn(f"what stands here is left as it is: its name is {printable(has)}, not {name}", stacklevel=3)
         return home
 
     def close(self) -> None:
