@@ -432,9 +432,8 @@ class Home:
         `at` is when the question is put ("two weeks ago" counts from there); `since` a day, `kinds` of documents narrow it. A line
         counts half after `half_life` days; `mmr` is 1 for relevance alone, 0 for variety; `rerank` gives each hit another score."""
         at, listener = self.site.now() if at is None else at, self.site.listener(scope, sender)
-        how: dict[str, Any] = {"fusion": fusion, "legs": legs, "min_score": min_score, "half_life": half_life}
-        how |= {"mmr": mmr, "per_source": per_source, "explain": explain}
-        how |= {"rerank": rerank, "kinds": kinds, "since": since}
+        how: dict[str, Any] = {"fusion": fusion, "legs": legs, "mmr": mmr, "kinds": kinds, "min_score": min_score}
+        how |= {"half_life": half_life, "per_source": per_source, "explain": explain, "rerank": rerank, "since": since}
         answer = self.index.search(listener, query, limit=limit, at=at, trusted_only=trusted_only, **how)
         if kinds is not None or not self.site.store.documents.names(UNREVIEWED):
             return answer

@@ -71,7 +71,7 @@ def restore(
             return
         home, place = None, Path(place)
         with suppress(HomeError, OSError):
-            home = Home.open(place, clock=moment, env=given) if place.is_dir() and any(place.iterdir()) else None
+            home = Home.open(place, clock=moment, env=given)
         with home or nullcontext():
             yield home.snapshots if home else None
 
@@ -111,11 +111,9 @@ def migrate(source: str | Path, target: str | Path, *, progress: Callable[[int, 
 @contextmanager
 def _there(place: str | Path) -> Iterator[Home | None]:
     """The home at a place; None where nothing stands."""
-    is_empty = not is_address(place) and not (Path(place).is_dir() and any(Path(place).iterdir()))
-    try:
-        home = None if is_empty else Home.open(place)
-    except NoSuchHome:
-        home = None
+    home = None
+    with suppress(NoSuchHome):
+        home = Home.open(place)
     with home or nullcontext():
         yield home
 
