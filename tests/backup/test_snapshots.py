@@ -69,12 +69,15 @@ def root(tmp_path: Path) -> Path:
     return root
 
 
+ANY = {"dialect": "anima"}  # opens an empty folder, too, which is no home else
+
+
 def opened(root: Path, **more: Any) -> Home:
     return Home.open(root, clock=more.pop("clock", Clock()), **more)
 
 
 def taken(root: Path, **asked: Any) -> Path:
-    with opened(root) as home:
+    with opened(root, settings=ANY) as home:
         return Path(home.snapshots.take(**asked).path)
 
 
@@ -317,7 +320,7 @@ def test_any_tree_of_files_comes_back(files: dict[str, bytes], tmp_path_factory:
             (root / path).write_bytes(data)
         except OSError:
             continue
-    with opened(root) as home:
+    with opened(root, settings=ANY) as home:
         made = home.snapshots.take()
     before = held(root)
     restored(made.path, there := tmp_path_factory.mktemp("there") / "home")
