@@ -1,7 +1,8 @@
 """The store of a home in a folder: documents, ledger, small state and history, each opened when first needed.
 
-Promise: a batch that a crash interrupted is finished, or taken back, before anything else is written; history may be
-late or broken without hurting a document. Lives as long as its Home. Not here: what is written, and whether (memory).
+Promise: nothing is written without an allowing Verdict; a batch that a crash interrupted is finished, or taken back, before
+anything else is written; history may be late or broken without hurting a document. Lives as long as its Home. Not here: what is
+written, and whether (memory).
 """
 
 from __future__ import annotations
