@@ -49,6 +49,28 @@ def test_an_edit_is_made_however_often_faster_writers_overtake_it(tmp_path: Path
         assert "- fact 7 of a longer page\n" in home.read("notes/x.md").text
 
 
+def test_whoever_could_be_asked_is_heard_however_often_faster_writers_overtake_them(
+    tmp_path: Path, clock: Clock
+) -> None:
+    page, done = "".join(f"- fact {number} of a long page\n" for number in range(6_000)), Event()
+    with Home.create(tmp_path / "home", name="Aria", clock=clock) as home:
+        home.write("MEMORY.md", page)
+
+        def appends() -> None:
+            while not done.is_set():
+                home.append("MEMORY.md", "- a line of somebody in a hurry\n")
+
+        with ThreadPoolExecutor(1) as pool:
+            hurry = pool.submit(appends)
+            try:
+                receipt = home.remember("Ana sails", choose=lambda likely, otherwise: None)
+            finally:
+                done.set()
+            hurry.result()
+
+        assert receipt.status == "written" and "- Ana sails\n" in home.read("MEMORY.md").text
+
+
 def test_who_edits_what_is_not_there_waits_for_nobody(tmp_path: Path, clock: Clock) -> None:
     with Home.create(tmp_path / "home", name="Aria", clock=clock) as home, Home.open(home.name, clock=clock) as other:
         home.write("notes/x.md", "- a fact\n")

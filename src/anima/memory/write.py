@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 from anima.config import FILE, load
@@ -50,6 +51,7 @@ from anima.text.pages import as_bullet, log_heading, log_line, opening_for, plac
 from anima.text.toml import edited
 
 log = logging.getLogger("anima.memory")
+_Try = Callable[[], Receipt]
 _FORGOTTEN = "the owner had this forgotten"
 _LONG, _SAID = 100_000, 80  # characters of a text that words are looked for in, and of the words
 
@@ -147,8 +149,8 @@ class Writer:
             answers.extend([] if answers or choose is None else [choose(likely, otherwise)])  # nobody is asked twice
             return answers[0]
 
-        asked = choose and once
-        return self.repeated(lambda: self._remember(fact, section, reason, asked), waits=choose is not None)
+        tried = partial(self._remember, fact, section, reason)  # with the lock nobody is asked who was not asked before
+        return self.repeated(lambda: tried(choose and once), last=lambda: tried(once if answers else None))
 
     def _remember(self, fact: str, section: str | None, reason: str, choose: Choose | None) -> Receipt:
         path = DocPath.parse(self.layout.curated)
@@ -179,16 +181,16 @@ class Writer:
 
         return self.repeated(once)
 
-    def repeated(self, once: Callable[[], Receipt], *, waits: bool = False) -> Receipt:
+    def repeated(self, once: _Try, *, waits: bool = False, last: _Try | None = None) -> Receipt:
         """What an addition or an edit comes to, made again where somebody else wrote meanwhile: the last time with the home's
-        lock, so that nobody is faster. One that `waits`, for an owner's answer or a caller who may wait for the home, has none."""
+        lock, so that nobody is faster, and as `last` says. One that `waits`, for a caller who may wait for the home, has none."""
         for _ in range(32):
             with suppress(StaleWrite, NoSuchDocument):
                 return once()
         with suppress(StaleWrite):  # that nothing is there is said without waiting for a lock
             return once()
         with nullcontext() if waits or not self.store.begun else self.store.lock():
-            return once()
+            return (last or once)()
 
     def seed(self, *, name: str, emoji: str | None, bootstrap: bool) -> tuple[str, ...]:
         wanted = []
