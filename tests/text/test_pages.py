@@ -217,6 +217,8 @@ def test_what_a_line_without_a_name_says_below_one_name_is_not_known_below_anoth
     more = placed(PEOPLE, "- allergic to walnuts", section=section).text
     assert twin_of(more, "Allergic to walnuts", section=section)
     assert twin_of(PEOPLE, "Karin paints", section=section)  # it says itself of whom
+    assert twin_of(PEOPLE.replace("- Rides", "- Tom rides"), "Tom rides", section=section)
+    assert twin_of(f"{PEOPLE}\n### Bea\n\n- Vegan since May\n", "Vegan since May", section=section) is None
 
 
 def test_what_a_line_says_is_known_below_the_same_name_and_where_nobody_names_one() -> None:

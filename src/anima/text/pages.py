@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from difflib import get_close_matches
 from functools import cache, lru_cache
-from itertools import chain, repeat, takewhile
+from itertools import chain, islice, repeat, takewhile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -453,6 +453,9 @@ def _is_elsewhere(text: str, at: int, said: str, section: str) -> bool:
     places = (at, target.start if target else -1)
     above = [[part.title for part in found if part.start <= place < part.end] for place in places]
     titles = [" / ".join(each) for each in (above[0], above[1] or [section])]
+    first = {form for _, forms in islice(words_in(said), 1) for form in forms}
+    if first & table().rows.keys() and first.isdisjoint(cut(" ".join(titles))):
+        said = _CAPITAL.sub(lambda first: first[0].lower(), said, count=1)  # it only begins a sentence
     here, there = read([ToldLine(path="", number=0, text=said, under=each) for each in titles])
     return here.is_elsewhere(there)
 
