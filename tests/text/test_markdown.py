@@ -32,7 +32,7 @@ from anima.text.markdown import (
     without_code,
     without_tail,
 )
-from anima.text.pages import placed
+from anima.text.pages import placed, twin_of
 
 SECRET = "CANARY-7f3a"
 
@@ -639,6 +639,14 @@ def test_code_is_closed_by_its_own_fence_alone() -> None:
     text = "a\n```py\nb\n~~~\n`` `\n```x\n``\n`````\nc\n~~~\nd\n```\n~~~~~\ne\n```one line```\nf\n"
 
     assert [line.strip() for _, line in without_code(text)] == ["a", "c", "e", "```one line```", "f"]
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_code_that_is_never_closed_in_an_item_leaves_the_lines_below_the_next_heading(nested: bool) -> None:
+    text = "# A\n\n- a\n  ```\n  code\n\n## B\n\n- b\n"
+
+    assert [line.strip() for _, line in without_code(text, nested=nested)][-3:] == ["## B", "", "- b"]
+    assert twin_of(text, "b") and not twin_of(text, "code")
 
 
 def test_a_fence_in_a_list_counts_where_asked_for() -> None:

@@ -155,10 +155,12 @@ def comment_after(line: str, inside: bool) -> bool:
 
 
 def without_code(text: str, *, nested: bool = False) -> Iterator[tuple[int, str]]:
-    """The lines outside fenced code, each with its number."""
-    fence = ""
+    """The lines outside fenced code, each with its number. What is a heading ends code that was never closed."""
+    fence, at = "", 0
+    ends = {part.start for part in sections(text) if not part.claimed} if "```" in text or "~~~" in text else ()
     for number, line in enumerate(lines_of(text), start=1):
-        before, fence = fence, fence_after(line, fence, nested=nested)
+        before, at = "" if at in ends else fence, at + len(line)
+        fence = fence_after(line, before, nested=nested)
         if not before and not fence:
             yield number, line
 
