@@ -49,6 +49,8 @@ def pytest_configure(config: pytest.Config) -> None:
     in_memory = os.access(memory, os.W_OK) and shutil.disk_usage(memory).free > 2**32
     if in_memory:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(memory))
+    os.environ.pop("SSL_CERT_FILE", None)
+    os.environ["SSL_CERT_DIR"] = str(HOMES)  # no authority is there: hundreds of clients would read all of a machine's
     if SERVER not in os.environ:  # whoever runs beside us, started by us, finds it there
         os.environ[SERVER] = tempfile.mkdtemp(prefix="pg-", dir=memory if in_memory else None)
         config.add_cleanup(stop_server)
