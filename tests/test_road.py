@@ -137,8 +137,9 @@ CHANGING_CALLS = {
 READING_FLAGS = {"O_RDONLY", "O_DIRECTORY", "O_CLOEXEC", "O_NOFOLLOW", "O_NONBLOCK", "O_PATH"}
 
 
-def calls(tree: ast.AST) -> Iterator[ast.Call]:
-    return (node for node in ast.walk(tree) if isinstance(node, ast.Call))
+@cache
+def calls(tree: ast.AST) -> tuple[ast.Call, ...]:
+    return tuple(node for node in ast.walk(tree) if isinstance(node, ast.Call))
 
 
 def dotted(node: ast.expr) -> str:
@@ -179,7 +180,12 @@ def only_reads(call: ast.Call) -> bool:
     )
 
 
-def changing(tree: ast.Module) -> Iterator[tuple[int, str]]:
+@cache
+def changing(tree: ast.Module) -> tuple[tuple[int, str], ...]:
+    return tuple(changes(tree))
+
+
+def changes(tree: ast.Module) -> Iterator[tuple[int, str]]:
     """(line, name) of every call that may change a file."""
     local = imported_names(tree)
     for call in calls(tree):
@@ -243,7 +249,7 @@ def test_every_exception_is_still_needed() -> None:
     ],
 )
 def test_the_walk_sees_every_way_to_write(source: str) -> None:
-    assert list(changing(ast.parse(source)))
+    assert changing(ast.parse(source))
 
 
 @pytest.mark.parametrize(
@@ -261,7 +267,7 @@ def test_the_walk_sees_every_way_to_write(source: str) -> None:
     ],
 )
 def test_the_walk_lets_reading_pass(source: str) -> None:
-    assert not list(changing(ast.parse(source)))
+    assert not changing(ast.parse(source))
 
 
 def methods_called(name: str) -> set[str]:

@@ -18,6 +18,7 @@ from anima import Home, Scope
 from anima.errors import NoSuchRevision
 from anima.model import Actor, Change, DocPath, Kind, Origin
 from anima.testing import Clock
+from killing import dying
 from owning import as_owner
 
 FACT = "Ana is allergic to peanuts"
@@ -377,47 +378,27 @@ def test_of_eight_processes_that_start_the_same_sweep_one_runs(home: Home, clock
     assert sum(record.kind == "sweep" for record in home.site.store.ledger.records(kinds=("sweep",))) == 1
 
 
-KILLED = """
-import os, signal, sys
-from anima import Home
-from anima.testing import Clock
-left = int(sys.argv[3])
-def watch(event, arguments):
-    global left
-    if event in ("open", "os.rename", "os.remove", "os.link", "os.mkdir", "fcntl.flock", "os.truncate"):
-        left -= 1
-        if left == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-with Home.open(sys.argv[1], clock=Clock(sys.argv[2])) as home:
-    home.dreams.last
-    sys.addaudithook(watch)
-    home.dream()
-"""
-
-
 def test_a_sweep_killed_at_any_point_leaves_the_home_before_or_after(home: Home, clock: Clock, tmp_path: Path) -> None:
     noted(home, FACT)
     asked(home, clock, "what is Ana allergic to")
     before = documents(home)
     home.close()
-    ends, point = set(), 1
-    while True:
-        copy = tmp_path / f"copy{point}"
-        shutil.copytree(tmp_path / "home", copy)
-        command = [sys.executable, "-c", KILLED, str(copy), clock.now.isoformat(), str(point)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=180, check=False)
-        with Home.open(copy, clock=clock) as again:
-            ends.add("before" if documents(again) == before else "after")
-            again.dream()
-            assert memory(again).count(FACT) == 1
-            assert again.read("DREAMS.md").text.count("\n## ") == 1
-            assert again.past.audit().ok
-        if done.returncode == 0:
-            break
-        assert done.returncode == -signal.SIGKILL, done.stderr
-        point += 17  # every call: make test-long PART=kills
+    ends, calls, ended = set(), 1, -signal.SIGKILL
+    shutil.copytree(tmp_path / "home", tmp_path / "spare")
+    work = {"before": "home.dreams.last", "at_risk": "home.dream()"}
+    with dying(tmp_path / "spare", clock.now.isoformat(), **work) as killed:
+        while ended == -signal.SIGKILL:
+            copy = shutil.copytree(tmp_path / "home", tmp_path / f"copy{calls}")
+            ended = killed(copy, calls)
+            with Home.open(copy, clock=clock) as again:
+                ends.add("before" if documents(again) == before else "after")
+                again.dream()
+                assert memory(again).count(FACT) == 1
+                assert again.read("DREAMS.md").text.count("\n## ") == 1
+                assert again.past.audit().ok
+            calls += 17  # every call: make test-long PART=kills
 
-    assert ends == {"before", "after"}
+    assert ended == 0 and ends == {"before", "after"}
 
 
 def test_the_command_line_dreams_and_takes_the_night_back(home: Home, clock: Clock) -> None:

@@ -6,8 +6,6 @@ import json
 import os
 import shutil
 import signal
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from datetime import date, timedelta
 from pathlib import Path
@@ -22,6 +20,7 @@ from anima.model import Actor, Change, Kind
 from anima.testing import Clock
 from anima.upkeep import folder_config
 from anima.upkeep.hygiene import statements
+from killing import dying
 
 OLD = "# 2026-01-03\n\n- [09:10] The ferry to the island costs 14 euros\n"
 
@@ -284,46 +283,27 @@ def test_a_log_somebody_wrote_to_is_not_moved(home: Home) -> None:
     assert home.exists("memory/2026-01-03.md")
 
 
-KILLED = """
-import os, signal, sys
-from anima import Home
-from anima.testing import Clock
-left = int(sys.argv[2])
-def watch(event, arguments):
-    global left
-    if event in ("open", "os.rename", "os.remove", "os.link", "os.mkdir", "fcntl.flock", "os.truncate"):
-        left -= 1
-        if left == 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-with Home.open(sys.argv[1], clock=Clock()) as home:
-    found = home.upkeep.look().suggestions
-    sys.addaudithook(watch)
-    home.upkeep.tidy(found)
-"""
-
-
 def test_a_batch_killed_at_any_point_is_done_or_not_begun(said_twice: Home, tmp_path: Path) -> None:
     said_twice.write("memory/2026-01-03.md", OLD)
     before = documents(said_twice)
     said_twice.close()
-    ends, point = set(), 1
-    while True:
-        copy = tmp_path / f"copy{point}"
-        shutil.copytree(tmp_path / "home", copy)
-        done = subprocess.run([sys.executable, "-c", KILLED, str(copy), str(point)], capture_output=True, check=False)
-        with Home.open(copy, clock=Clock()) as again:
-            now = documents(again)
-            ends.add("before" if now == before else "after")
-            if now != before:
-                assert "memory/archive/2026/2026-01-03.md" in now and "memory/2026-01-03.md" not in now
-                assert now["notes/b.md"] == "- First of all\n"
-            assert again.past.audit().ok
-        if done.returncode == 0:
-            break
-        assert done.returncode == -signal.SIGKILL, done.stderr
-        point += 13
+    ends, calls, ended = set(), 1, -signal.SIGKILL
+    shutil.copytree(tmp_path / "home", tmp_path / "spare")
+    work = {"before": "found = home.upkeep.look().suggestions", "at_risk": "home.upkeep.tidy(found)"}
+    with dying(tmp_path / "spare", **work) as killed:
+        while ended == -signal.SIGKILL:
+            copy = shutil.copytree(tmp_path / "home", tmp_path / f"copy{calls}")
+            ended = killed(copy, calls)
+            with Home.open(copy, clock=Clock()) as again:
+                now = documents(again)
+                ends.add("before" if now == before else "after")
+                if now != before:
+                    assert "memory/archive/2026/2026-01-03.md" in now and "memory/2026-01-03.md" not in now
+                    assert now["notes/b.md"] == "- First of all\n"
+                assert again.past.audit().ok
+            calls += 13
 
-    assert ends == {"before", "after"}
+    assert ended == 0 and ends == {"before", "after"}
 
 
 # -- choices ---------------------------------------------------------------------------------------------------------------
