@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import json
 import os
@@ -453,6 +454,37 @@ def test_what_nobody_can_look_into_is_named_and_goes_and_one_is_taken_anew(home)
     assert done.verified and any("older snapshots removed: 2" in note for note in done.notes)
     (fresh,) = home.snapshots.all()
     assert not fresh.sealed and holding(Path(home.name), [SECRET]) == []
+
+
+def failing(really, name):
+    """A call of the system that fails for one folder, which stands before it by its name or its descriptor."""
+
+    def call(what, *given, **more):
+        if str(what) == name or (isinstance(what, int) and os.readlink(f"/proc/self/fd/{what}").endswith(f"/{name}")):
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        return really(what, *given, **more)
+
+    return call
+
+
+@pytest.mark.parametrize("calls", [("open",), ("listdir", "scandir")], ids=["opened", "listed"])
+def test_a_folder_that_the_disk_does_not_show_is_named_and_nobody_says_that_all_was_read(home, monkeypatch, calls):
+    for name in (".attic", "attic"):
+        (Path(home.name) / name).mkdir()
+        (Path(home.name) / name / "old.txt").write_text("the walnut code is 7719\n")
+    really = {call: getattr(os, call) for call in calls}
+    for call in calls:
+        monkeypatch.setattr(os, call, failing(really[call], ".attic"))
+    done = home.forget(text="walnut code", purge=True)
+    assert done.done and [left.where for left in done.left] == [".attic"] and not done.verified
+    for name in ("attic", "sessions"):  # without documents or transcripts nothing is begun
+        with home.session(scope="main") as session:
+            session.log("user", "Good morning.")
+        for call in calls:
+            monkeypatch.setattr(os, call, failing(really[call], name))
+        with pytest.raises(Damaged, match=f"^{name}: .*cannot be read .Input/output error"):
+            home.forget(text="walnut code", purge=True)
+        monkeypatch.undo()
 
 
 def test_what_an_interrupted_restore_had_unpacked_goes_with_a_purge(home):

@@ -296,20 +296,17 @@ def _why(asked: Asked, source: Source, is_chosen: bool, is_hit: bool) -> str:
         if not is_hit:
             return "hangs below a line that goes"
         return "says the same" if asked.by_source else "holds the words" if asked.texts else "fits the pattern"
-    if asked.path:
-        return "the line"
-    if asked.sender:
-        return "theirs"
+    if asked.path or asked.sender:
+        return "the line" if asked.path else "theirs"
     if asked.session:
         return f"written in session {source.session}"
     return f"came from {asked.origin}" if asked.origin else "written in that time"
 
 
 def _asked_by(wish: Mapping[str, str]) -> Asked:
-    layer = wish.get("layer")
     if "path" in wish:
-        return Asked(path=DocPath.parse(wish["path"]), said=wish["said"], layer=layer)
-    return Asked(texts=checked_texts(wish["text"]), layer=layer)
+        return Asked(path=DocPath.parse(wish["path"]), said=wish["said"], layer=wish.get("layer"))
+    return Asked(texts=checked_texts(wish["text"]), layer=wish.get("layer"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -9,17 +9,17 @@ still holds it is named. Not here: documents and the order of things (forget), t
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Any, Protocol
 
 from anima.config import FILE
-from anima.errors import BadPath, Damaged, HomeError
+from anima.errors import BadPath, HomeError
 from anima.layout import Policy, layer_at
 from anima.memory import Proposals
 from anima.model import MAX_BYTES, DocPath
 from anima.site import Site
-from anima.store import Note
+from anima.store import Note, Whole
 from anima.store.edits import without_text
 from anima.text.markdown import lines_of
 from anima.text.phrases import Left, Sought, Touched, Wanted, blanked, cut, flat, forms_of, loose, words_of
@@ -95,10 +95,12 @@ class SetAside(Holder):
     def __init__(self, site: Site) -> None:
         self._whole = site.store.whole
 
-    def find(self, sought: Sought) -> Iterator[Touched]:
-        for path in self._whole.set_aside() if sought.layer is None else ():
-            of = path.rpartition("/")[2].rsplit(".", 2)[0]
-            if of in sought.sessions or sought.words.touches(loose(self._whole.read(path) or b"")):
+    def find(self, sought: Sought) -> Iterator[Touched | Left]:
+        for path, data in _read(self._whole, self._whole.set_aside() if sought.layer is None else ()):
+            is_its = path.rpartition("/")[2].rsplit(".", 2)[0] in sought.sessions
+            if isinstance(data, Left) and not is_its:
+                yield data
+            elif is_its or (isinstance(data, bytes) and sought.words.touches(loose(data))):
                 yield Touched(place="torn", where=path, why="put aside after a crash or by a repair")
 
     def forget(self, sought: Sought, found: Sequence[Touched]) -> Iterator[Left]:
@@ -132,17 +134,13 @@ class Files(Holder):
         self._site, self._whole, self._is_transcript = site, site.store.whole, is_transcript
 
     def find(self, sought: Sought) -> Iterator[Touched | Left]:
-        for path, _ in self._whole.files() if sought.purge else ():
-            if self._is_ours(path):
+        paths = (path for path, _ in self._whole.files() if not self._is_ours(path)) if sought.purge else ()
+        for path, data in _read(self._whole, paths):
+            if isinstance(data, Left):
+                yield data
+            elif self._is_document(path, data) or not _holds(sought.words, data):
                 continue
-            try:
-                data = self._whole.read(path)
-            except Damaged as error:
-                yield Left(path, str(error))
-                continue
-            if data is None or self._is_document(path, data) or not _holds(sought.words, data):
-                continue
-            if path == FILE:
+            elif path == FILE:
                 yield Left(path, "it is your configuration; edit it yourself")
             else:
                 yield Touched(place="file", where=path, why="holds it")
@@ -169,16 +167,23 @@ class Files(Holder):
 
     def proof(self, sought: Sought, found: Sequence[Touched]) -> Iterator[Left]:
         firm = _firm(sought)
-        for path in self._whole.traces() if sought.purge else ():
-            try:
-                data, ours = self._whole.read(path), self._is_ours(path) or path == FILE
-            except HomeError as error:
-                yield Left(path, str(error))
-                continue
-            if data is None or not (firm.touches(loose(data)) if ours else _holds(sought.words, data)):
-                continue
-            named = "the ledger names it: a document's or a session's name"
-            yield Left(path, named if path.endswith("ledger.jsonl") else "it still holds it")
+        for path, data in _read(self._whole, self._whole.traces() if sought.purge else ()):
+            is_ours = self._is_ours(path) or path == FILE
+            if isinstance(data, Left):
+                yield data
+            elif firm.touches(loose(data)) if is_ours else _holds(sought.words, data):
+                named = "the ledger names it: a document's or a session's name"
+                yield Left(path, named if path.endswith("ledger.jsonl") else "it still holds it")
+
+
+def _read(whole: Whole, paths: Iterable[str]) -> Iterator[tuple[str, bytes | Left]]:
+    """The bytes of those files that are still there, or why they cannot be read."""
+    for path in paths:
+        try:
+            if (data := whole.read(path)) is not None:
+                yield path, data
+        except HomeError as error:
+            yield path, Left(path, str(error))
 
 
 def is_document(site: Site, path: DocPath) -> bool:

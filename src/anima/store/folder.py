@@ -77,7 +77,7 @@ class Folder(HeldFolder, Documents):
                     raise BadText(path.text, why, hint="move what need not be remembered out of it, or split it")
                 return read_range(fd, 0, most), found  # it may have grown since its stat
         except OSError as error:
-            raise self._explained(error, path) from None
+            raise self._explained(error, path.text) from None
 
     @contextmanager
     def opened(self, path: str) -> Iterator[OpenFile]:
@@ -144,13 +144,13 @@ class Folder(HeldFolder, Documents):
         """What stands in a folder, folders first. Links, devices, hidden names and unusable names are left out."""
         path = DocPath.parse(folder.rstrip("/")) if folder else None
         actual = self.actual(path) or path.text if path else ""
-        with held(self._open_listing(folder, actual)) as fd:
+        with as_damage(f"{folder or 'the home'}: cannot be read"), held(self._open_listing(folder, actual)) as fd:
             found = [entry for entry in _entries(fd, actual) if isinstance(entry, Entry)]
         return tuple(sorted(found, key=lambda entry: (not entry.is_folder, entry.path)))
 
     def strange(self, folder: str = "") -> tuple[tuple[str, str], ...]:
         """(name, why) of what `list` leaves out in a folder, hidden names apart."""
-        with held(self._open_listing(folder, folder)) as fd:
+        with as_damage(f"{folder or 'the home'}: cannot be read"), held(self._open_listing(folder, folder)) as fd:
             return tuple(entry for entry in _entries(fd, folder) if not isinstance(entry, Entry))
 
     def _open_listing(self, folder: str, actual: str) -> int:
@@ -159,7 +159,7 @@ class Folder(HeldFolder, Documents):
         except NotADirectoryError:
             raise BadPath(folder, "this is a file, not a folder") from None
         except OSError as error:
-            raise self._explained(error, DocPath.parse(folder.rstrip("/"))) from None
+            raise self._explained(error, folder.rstrip("/") or "the home") from None
 
     def create(self, path: DocPath, text: str) -> bool:
         """Makes a document that is not there yet, durably and for its owner alone; False when one is, in any spelling."""
@@ -170,11 +170,11 @@ class Folder(HeldFolder, Documents):
             return True
         return False
 
-    def _explained(self, error: OSError, path: DocPath) -> Exception:
+    def _explained(self, error: OSError, path: str) -> Exception:
         if error.errno in (errno.ENOENT, errno.ENOTDIR):
-            return NoSuchDocument(path.text)
+            return NoSuchDocument(path)
         if error.errno in _NO_DOCUMENT:
-            return BadPath(path.text, _NO_DOCUMENT[error.errno])
+            return BadPath(path, _NO_DOCUMENT[error.errno])
         if error.errno in (errno.EACCES, errno.EPERM):
             return Damaged(f"{path}: the system does not let us read it", hint="anima doctor shows its mode and owner")
         return Damaged(f"{path}: cannot be read ({why(error)})")

@@ -166,8 +166,7 @@ def _command(argv: Sequence[str]) -> str:
 
 
 def _signed(fd: int) -> str:
-    found = _read(fd)
-    return f"process {found['pid']} ({found['command'][:80]})" if found else "another process"
+    return f"process {found['pid']} ({found['command'][:80]})" if (found := _read(fd)) else "another process"
 
 
 def _read(fd: int) -> dict[str, Any]:

@@ -38,14 +38,14 @@ class LineFolder(Logs):
         self.folder, self.suffix, self.mend, self.state = DocPath.parse(folder).text, suffix, mend, machine
 
     def versions(self) -> dict[str, str]:
-        """A walk that costs little more than its stats. Links and other things that are no files are left out."""
-        try:
-            fd = open_folder(self._store.fd, self.folder)
-        except OSError:
-            return {}
+        """A walk that costs little more than its stats. Links and other things that are no files are left out. Raises Damaged
+        when the disk does not tell."""
         suffix, cut, is_id = self.suffix, -len(self.suffix), ID.match
         found: dict[str, str] = {}
-        with held(fd), os.scandir(fd) as names:
+        if self._store.kind_of(self.folder) != "folder":
+            return found
+        shown, nothing = as_damage(f"{self.folder}: cannot be read"), suppress(FileNotFoundError, PermissionError)
+        with shown, nothing, held(open_folder(self._store.fd, self.folder)) as fd, os.scandir(fd) as names:
             for item in names:
                 if item.name.endswith(suffix) and is_id(id := item.name[:cut]):
                     with suppress(OSError):

@@ -144,8 +144,7 @@ class FolderStore(Batches):
         return self._ledger
 
     def _ledger_size(self) -> int:
-        found = self.documents.stat(".anima/ledger.jsonl")
-        return found.st_size if found else 0
+        return found.st_size if (found := self.documents.stat(".anima/ledger.jsonl")) else 0
 
     def had_ledger(self) -> bool:
         return bool(self.anchors())

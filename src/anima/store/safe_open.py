@@ -213,16 +213,13 @@ class HeldFolder(Handle):
             return None
 
     def signature(self, actual: str) -> Signature | None:
-        found = self.stat(actual)
-        return signature_of(found) if found else None
+        return signature_of(found) if (found := self.stat(actual)) else None
 
     def version(self, path: str) -> str | None:
-        found = self.signature(path)
-        return ".".join(map(str, found)) if found else None
+        return ".".join(map(str, found)) if (found := self.signature(path)) else None
 
     def kind_of(self, path: str) -> Kind | None:
-        found = self.stat(path)
-        return _KINDS.get(stat.S_IFMT(found.st_mode), "other") if found else None
+        return _KINDS.get(stat.S_IFMT(found.st_mode), "other") if (found := self.stat(path)) else None
 
     def raw_names(self, folder: str) -> tuple[str, ...]:
         """Every name in a folder, hidden ones too; none when there is no such folder, or it is not ours to read. Raises
@@ -248,17 +245,23 @@ class HeldFolder(Handle):
                 span *= 8
         return b""
 
-    def walk(self, folder: str = ".") -> Iterator[tuple[str, os.stat_result]]:
-        """(path, stat) of all that lies beneath a folder, hidden and folders too; links are not followed."""
-        if self.kind_of(folder) != "folder":
-            return
-        for where, folders, names, fd in os.fwalk(folder, dir_fd=self.fd, follow_symlinks=False):
-            folders.sort()
-            for name in sorted([*folders, *names]):
-                try:
-                    yield os.path.normpath(f"{where}/{name}"), os.stat(name, dir_fd=fd, follow_symlinks=False)
-                except OSError:
-                    continue  # it vanished while we looked
+    def walk(self, folder: str = "", shut: Callable[[str], object] = str) -> Iterator[tuple[str, os.stat_result]]:
+        """(path, stat) of all that lies beneath a folder, hidden and folders too; links are not followed. `shut` is told of
+        each folder that cannot be looked through."""
+        waits = [folder] if self.kind_of(folder or ".") == "folder" else []
+        while waits:
+            seen, inside = list[tuple[str, os.stat_result]](), (at := waits.pop()) and f"{at}/"
+            try:
+                with self.inside(at) as fd:
+                    for name in sorted(os.listdir(fd)):
+                        with suppress(FileNotFoundError):  # it vanished while we looked
+                            seen.append((inside + name, os.stat(name, dir_fd=fd, follow_symlinks=False)))
+            except (FileNotFoundError, NotADirectoryError):
+                continue
+            except OSError:
+                shut(at or ".")
+            yield from seen
+            waits += [path for path, found in reversed(seen) if stat.S_ISDIR(found.st_mode)]
 
     def free_bytes(self) -> int:
         """How much the disk still takes from us."""

@@ -116,7 +116,10 @@ class FolderWhole(Whole):
                 raise _in_the_way(path)
 
     def files(self) -> Iterator[tuple[str, int]]:
-        return ((path, found.st_size) for path, found in self._folder.walk() if stat.S_ISREG(found.st_mode))
+        """Files, and folders that cannot be looked through, as what cannot be read."""
+        shut = list[str]()
+        yield from ((path, f.st_size) for path, f in self._folder.walk("", shut.append) if stat.S_ISREG(f.st_mode))
+        yield from ((path, 0) for path in shut)
 
     def is_machinery(self, path: str) -> bool:
         """Whether a file is state of the machine's own, or of history."""

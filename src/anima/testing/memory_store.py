@@ -29,10 +29,12 @@ from anima.ledger.views import Provenance
 from anima.model import MAX_BYTES, Change, DocPath, Document, Entry, Kind, Verdict, digest_of, fold
 from anima.store import (
     Batch,
+    Documents,
     Logs,
     LogState,
     Mend,
     Note,
+    OpenFile,
     OpenLog,
     Revision,
     Rules,
@@ -81,7 +83,7 @@ class Shelf:
         return self.counter
 
 
-class MemoryDocuments:
+class MemoryDocuments(Documents):
     """The texts of a home in memory."""
 
     def __init__(self, shelf: Shelf) -> None:
@@ -105,8 +107,15 @@ class MemoryDocuments:
             raise BadText(path.text, f"it has {len(found.data):,} bytes, and at most {most:,} are read")
         return found.data
 
-    def exists(self, path: DocPath) -> bool:
-        return path.key in self._shelf.files
+    @contextmanager
+    def opened(self, path: str) -> Iterator[OpenFile]:
+        if (found := self._shelf.files.get(DocPath.parse(path).key)) is None:
+            raise BadText(path, "it is not there")
+        yield OpenFile(len(found.data), 0o600, iter([found.data]))
+
+    def kind_of(self, path: str) -> str | None:
+        is_file = DocPath.parse(path).key in self._shelf.files
+        return "file" if is_file else "folder" if path in self._folders() else None
 
     def actual(self, path: DocPath) -> str | None:
         found = self._shelf.files.get(path.key)
@@ -119,8 +128,8 @@ class MemoryDocuments:
     def versions(self) -> dict[str, str]:
         return {file.path: str(file.version) for file in self._shelf.files.values()}
 
-    def names(self, folder: str) -> tuple[str, ...]:
-        return tuple(sorted(entry.path.rpartition("/")[2] for entry in self.list(folder)))
+    def raw_names(self, folder: str) -> list[str]:
+        return [entry.path.rpartition("/")[2] for entry in self.list(folder)]
 
     def list(self, folder: str = "") -> tuple[Entry, ...]:
         prefix = f"{fold(folder.rstrip('/'))}/" if folder else ""
@@ -134,13 +143,6 @@ class MemoryDocuments:
                     path=path, is_folder=is_folder, size=0 if is_folder else len(file.data), time=file.time
                 )
         return tuple(sorted(found.values(), key=lambda entry: (not entry.is_folder, entry.path)))
-
-    def list_all(self, folder: str = "") -> Iterator[Entry]:
-        for entry in sorted(self.list(folder), key=lambda entry: entry.path):
-            if entry.is_folder:
-                yield from self.list_all(entry.path)
-            else:
-                yield entry
 
     def _folders(self) -> set[str]:
         parts = [file.path.split("/")[:-1] for file in self._shelf.files.values()]

@@ -47,8 +47,7 @@ class FileRows:
         self._rows, self.revision = rows, rows.revision
 
     def look(self, path: str) -> Found | None:
-        found = self._rows.one("file", key=key_of(path))
-        return Found(*found) if found else None
+        return Found(*found) if (found := self._rows.one("file", key=key_of(path))) else None
 
     def content(self, path: str) -> bytes | None:
         found = self._rows.one("select [content] from anima.file where [own] and key = %(key)s", key=key_of(path))
@@ -199,8 +198,7 @@ class RowState:
     def version(self, name: str) -> str | None:
         if (found := self._special(name)) is not None:
             return found[1]
-        there = self._files.look(f"{MACHINE}/{name}")
-        return there.version if there else None
+        return there.version if (there := self._files.look(f"{MACHINE}/{name}")) else None
 
     def put(self, name: str, data: bytes, *, only_new: bool = False) -> None:
         with self._rows.transaction():
@@ -376,8 +374,7 @@ class RecordLog:
     def size(self) -> int:
         if (held := self._rows.held) is not None and held.row is not None:
             return self._added(held).end
-        found = self._rows.one("select bytes from anima.home where [own]")
-        return int(found[0]) if found else 0
+        return int(found[0]) if (found := self._rows.one("select bytes from anima.home where [own]")) else 0
 
     def read(self, start: int, end: int | None = None) -> bytes:
         end = self.size() if end is None else end

@@ -116,8 +116,7 @@ class HomeRows:
             yield db
 
     def one(self, statement: str, **given: Any) -> tuple[Any, ...] | None:
-        found = self.ask(statement, **given)
-        return found[0] if found else None
+        return found[0] if (found := self.ask(statement, **given)) else None
 
     def revision(self) -> object:
         """What is another whenever a document or the ledger changed, whoever changed it; within a transaction, always."""
