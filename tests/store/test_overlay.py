@@ -189,6 +189,20 @@ def test_what_changes_below_is_noticed(home: Home, template: Path) -> None:
     assert [remark.about for remark in told] == ["AGENTS.md"]
 
 
+def test_a_layered_home_in_which_nothing_is_wrong_is_called_sound(tmp_path: Path, template: Path) -> None:
+    (tmp_path / "upper").mkdir(mode=0o700)
+    with Home.open(overlay(tmp_path / "upper", template)) as home:
+        home.session(scope=Scope.MAIN).close()
+        assert home.past.tip and [each for each in home.upkeep.doctor() if each.level == "damage"] == []
+        home.write("notes/a.md", "- mine\n")
+        assert [each for each in home.upkeep.doctor() if each.level == "damage"] == []
+        (tmp_path / "upper/notes/a.md").unlink()
+        assert "home-wiped" in [each.name for each in home.upkeep.doctor()]
+        (tmp_path / "upper/memory").mkdir()
+        (tmp_path / "upper/memory/.consolidation_state").write_text("[1]")
+        assert "memory/.consolidation_state" in [each.about for each in home.upkeep.doctor()]
+
+
 def test_a_change_of_either_layer_wakes_whoever_watches(tmp_path: Path, template: Path) -> None:
     with opened(tmp_path / "uppers", template) as home:
         stop, seen = threading.Event(), threading.Semaphore(0)

@@ -234,9 +234,9 @@ def key_of(store: FolderStore) -> tuple[Key | None, str]:
 class CheckedLedger(_Checked):
     """Ledger, key, and the mark that there are untrusted lines."""
 
-    def __init__(self, store: FolderStore, *, daily: str) -> None:
+    def __init__(self, store: FolderStore, *, daily: str, is_upper: bool = False) -> None:
         super().__init__(store)
-        self._daily = daily
+        self._daily, self._is_upper = daily, is_upper  # a layer above another begins without a document
 
     def check(self) -> Iterator[Remark]:
         if self._store.documents.kind_of(MACHINE) not in ("folder", None):
@@ -281,7 +281,7 @@ class CheckedLedger(_Checked):
             documents = [each for each in self._store.documents.list_all() if each.path.casefold().endswith(".md")]
         except HomeError:
             return  # a folder is shut, which is said elsewhere
-        if not documents:
+        if not documents and (not self._is_upper or any(still_ledger(self._store).records(kinds=("intent",)))):
             yield remark("home-wiped", self._store.name, "Every document is gone; ledger and history are there.")
         blank = [each.path for each in documents if not each.size]
         if not blank:

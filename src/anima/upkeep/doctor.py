@@ -128,7 +128,7 @@ class _SmallFiles:
             yield _remark("forgotten", path_of_state(FORGOTTEN))
         state = f"{self._site.layout.daily}/.consolidation_state"
         try:
-            night = json.loads(self._store.documents.bytes_of(state) or b"{}")
+            night = json.loads(upper.documents.bytes_of(state) or b"{}")
         except (ValueError, RecursionError):
             night = None
         if not isinstance(night, dict):
@@ -312,7 +312,7 @@ def _parts(site: Site, rooms: CheckedRooms, *, whole: bool) -> list[tuple[str, C
         ]
     files: list[tuple[str, Checked]] = [
         ("the folder", kept.CheckedFiles(_of_folder(store))),
-        ("the ledger", kept.CheckedLedger(_of_folder(store), daily=site.layout.daily)),
+        ("the ledger", kept.CheckedLedger(_of_folder(store), daily=site.layout.daily, is_upper=bool(below))),
         ("small files", _SmallFiles(site)),
         ("your configuration", UserFiles(site.env, store.name, store.identity)),
     ]
