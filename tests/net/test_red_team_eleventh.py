@@ -4,9 +4,13 @@ two notes, and texts that cost more the longer they are. Each a promise, on a re
 from __future__ import annotations
 
 import re
+import shutil
+import sqlite3
 import time
 import warnings
+import zlib
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -71,6 +75,81 @@ def test_an_undo_of_a_move_vouches_for_no_line_that_came_from_outside_meanwhile(
     assert (
         "im_start" not in home.prompt(scope=Scope.MAIN).text and "Ana has a boat" in home.prompt(scope=Scope.MAIN).text
     )
+
+
+# -- a home that somebody else made ----------------------------------------------------------------------------------
+
+
+def downloaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *statements: str) -> str:
+    """The address of a home in one file that somebody else made, and changed with SQL before they gave it away."""
+    made, given = tmp_path / "made.db", tmp_path / "given.db"
+    with Home.create(f"file:{made}", name="Aria", clock=Clock()) as home:
+        home.remember("Ana has a boat")
+        need(home.search("boat", scope=Scope.MAIN).hits, "it has an index")
+    shutil.copy(made, given)
+    with closing(sqlite3.connect(given)) as database:
+        for statement in statements:
+            database.execute(statement)
+        database.commit()
+    monkeypatch.setenv("ANIMA_CONFIG", str(tmp_path / "of another"))
+    return f"file:{given}"
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "create trigger late after insert on record begin update file set size = 0 where key = 'anima.toml'; end",
+        "create view more as with recursive c(x) as (select 1 union all select x + 1 from c) select x from c",
+    ],
+    ids=["trigger", "view"],
+)
+def test_a_home_in_one_file_brings_nothing_along_that_acts_by_itself(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, statement: str
+) -> None:
+    address = downloaded(tmp_path, monkeypatch, statement)
+    with pytest.raises(Refused, match="nothing was written"):
+        Home.open(address, clock=Clock())
+
+
+FORGED = "replace(cast(said as text), 'Ana has a boat', 'Ana has a boat, and mallory keeps the books')"
+
+
+def test_the_index_that_came_with_a_home_in_one_file_tells_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told_by_documents(downloaded(tmp_path, monkeypatch, f"update part set said = cast({FORGED} as blob)"))
+
+
+def test_the_index_that_came_with_a_folder_tells_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Home.create(tmp_path / "made", name="Aria", clock=Clock()) as home:
+        home.remember("Ana has a boat")
+        need(home.search("boat", scope=Scope.MAIN).hits, "it has an index")
+    shutil.copytree(tmp_path / "made", tmp_path / "given")
+    with closing(sqlite3.connect(tmp_path / "given/.anima/index.sqlite")) as database:
+        database.create_function("crc", 1, lambda text: zlib.crc32(str(text).encode()))
+        database.execute(f"update part set said = {FORGED}")
+        database.execute("update part set said_sum = crc(said)")  # which anybody can reckon
+        database.commit()
+    monkeypatch.setenv("ANIMA_CONFIG", str(tmp_path / "of another"))
+    told_by_documents(str(tmp_path / "given"))
+
+
+def told_by_documents(address: str) -> None:
+    with Home.open(address, clock=Clock()) as home, home.session(scope=Scope.MAIN) as session:
+        for _ in range(2):
+            hits = session.call("memory_search", {"query": "boat"})["hits"]
+            assert [hit["text"] for hit in hits] == ["- Ana has a boat"]
+
+
+def test_an_index_in_one_file_that_was_made_here_is_used_again(tmp_path: Path, clock: Clock) -> None:
+    address, seen = f"file:{tmp_path / 'aria.db'}", list[bytes]()
+    for _ in range(2):
+        with Home.create(address, name="Aria", clock=clock) as home:
+            home.write("notes/boat.md", "# Boat\n\n- Ana has a boat\n")
+            need(home.search("boat", scope=Scope.MAIN).hits, "it is searched")
+        with closing(sqlite3.connect(tmp_path / "aria.db")) as database:
+            seen += [str(database.execute("select epoch from made").fetchone()[0]).encode()]
+    assert seen[0] == seen[1]
 
 
 # -- frames ----------------------------------------------------------------------------------------------------------------

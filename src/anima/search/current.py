@@ -92,7 +92,7 @@ class Search:
         with self._mutex:
             if self._index is None:
                 self._books.scratch(FILE, make=True)
-                self._index = Index(self._tables, self.embedder)
+                self._index = Index(self._tables, self.embedder, place=self._books.identity)
             return self._index
 
     @property

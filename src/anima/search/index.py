@@ -63,9 +63,9 @@ class PutReport:
 class Index:
     """The index of one home over its tables, with one embedder (None for words only). Safe to share by threads."""
 
-    def __init__(self, tables: Tables, embedder: Embedder | None) -> None:
+    def __init__(self, tables: Tables, embedder: Embedder | None, *, place: str = "") -> None:  # where alone it counts
         self._tables, self._embedder = tables, embedder
-        self._made_for = f"{CUTTING}/{PACKING} {embedder.name if embedder is not None else 'none'}"
+        self._made_for = f"{CUTTING}/{PACKING}@{place} {embedder.name if embedder is not None else 'none'}"
         self._mutex = threading.RLock()
         self._notes: list[str] = []
         self._begun = False

@@ -67,9 +67,10 @@ class OneFile(Engine):
             self._bring_up(db)
 
     def _bring_up(self, db: sqlite3.Connection) -> None:
-        """Makes the tables, or brings them up to date. Raises Refused for a file of another program's, but for an engine's own."""
-        held = [row[0] for row in db.execute("select name from sqlite_master where type = 'table'").fetchall()]
-        if _MADE not in held and [name for name in held if not name.startswith(("sqlite_", "libsql_", "_litestream"))]:
+        """Makes the tables, or brings them up to date. Raises Refused for others that are no engine's own, for views and triggers."""
+        held = dict(db.execute("select name, type from sqlite_master where type <> 'index'").fetchall())
+        others = [name for name in held if not name.startswith(("sqlite_", "libsql_", "_litestream"))]
+        if {*held.values()} - {"table"} or (_MADE not in held and others):
             raise Refused(f"{self.name}: this is a file of another program's; nothing was written", rule="foreign-file")
         if (done := self._done(db) if _MADE in held else 0) > len(schema_texts()):
             raise NewerFormat("the file", found=done, known=len(schema_texts()))
