@@ -1,9 +1,8 @@
 """`anima.toml`, environment and flags as one frozen configuration that knows where each value came from.
 
 Promise: an unknown key is an error that names the nearest known one; a value of the wrong type or range is an error
-that names the key. In a home that is not trusted the file may only make things stricter: whatever could loosen a rule
-or name an endpoint is left at its default and said. Not here: reading the file (store), the list of trusted homes
-(layout.trust).
+that names the key. In a home that is not trusted the file may only make things stricter: whatever could loosen a rule or name
+an endpoint is left at its default and said. Not here: reading the file (store), the list of trusted homes (layout.trust).
 """
 
 from __future__ import annotations
@@ -13,6 +12,7 @@ import re
 import tomllib
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from functools import cache
 from typing import Any, NamedTuple
@@ -223,13 +223,10 @@ def load(
     trusted: bool,
     own: str | None = None,
 ) -> Config:
-    """The configuration from the file's text (None: no file), ANIMA_* variables, and flags such as `prompt.style`.
-
-    `own` is the text of the owner's own file, outside of every home, which alone says what no home may say. Where homes
-    are HOSTED, that file is nobody's of theirs, and no home names what is the machine's.
-    """
+    """The configuration from the file's text (None: no file), ANIMA_* variables, and flags such as `prompt.style`. `own` is
+    the text of the owner's own file, outside of every home, which alone says what no home may say. Where homes are HOSTED,
+    that file is nobody's of theirs, and no home names what is the machine's."""
     is_hosted = bool(env.get(HOSTED))
-    own = None if is_hosted else own
     values: dict[str, Any] = {}
     sources: dict[str, str] = {}
     ignored: list[tuple[str, str]] = []
@@ -246,7 +243,7 @@ def load(
             ignored.append((key, f"{_named(raw)} could make things looser than they are by default"))
             continue
         values[key], sources[key] = value, FILE
-    for key, raw in _from_file(own, OWN_FILE).items():
+    for key, raw in _from_file(None if is_hosted else own, OWN_FILE).items():
         if key not in OWNERS_OWN:
             raise BadConfig(f"{key} belongs into a home's {FILE}", where=OWN_FILE)
         values[key], sources[key] = _checked(key, raw, OWN_FILE), OWN_FILE
@@ -275,9 +272,8 @@ def _from_file(text: str | None, where: str = FILE) -> dict[str, Any]:
     try:
         table = tomllib.loads(text.removeprefix("\ufeff"))
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise BadConfig(
-            f"this is not TOML: {error}", where=where, hint="mend it in an editor; nothing was changed"
-        ) from None
+        hint = "mend it in an editor; nothing was changed"
+        raise BadConfig(f"this is not TOML: {error}", where=where, hint=hint) from None
     flat: dict[str, Any] = {}
     for name, value in table.items():
         if name in _SECTIONS and isinstance(value, dict):
@@ -339,13 +335,10 @@ def _number(low: int, high: int) -> Callable[[Any], int]:
 
 
 def _share(raw: Any) -> float:
-    try:
-        value = float(raw) if not isinstance(raw, bool) else -1.0
-    except (TypeError, ValueError):
-        value = -1.0
-    if not 0 <= value <= 1:
-        raise ValueError(f"this must be a number from 0 to 1, not {_named(raw)}")
-    return value
+    with suppress(TypeError, ValueError):
+        if not isinstance(raw, bool) and 0 <= (value := float(raw)) <= 1:
+            return value
+    raise ValueError(f"this must be a number from 0 to 1, not {_named(raw)}")
 
 
 def _one_of(*names: str) -> Callable[[Any], str]:
@@ -382,9 +375,8 @@ def told(raw: Any) -> str:
     """The place of a file whose words go into prompts: nowhere where others than the owner write at will."""
     place = DocPath.parse(_text(raw))
     if place.key.partition("/")[0] in OTHERS_WORDS:
-        raise ValueError(
-            f"{_named(raw)} holds what others said, which no prompt is told as yours; keep it elsewhere first"
-        )
+        said = "holds what others said, which no prompt is told as yours; keep it elsewhere first"
+        raise ValueError(f"{_named(raw)} {said}")
     return place.text
 
 
@@ -434,9 +426,8 @@ def _variables_of(raw: Any) -> tuple[tuple[str, str], ...]:
 
 def _servers(raw: Any) -> tuple[OutsideServer, ...]:
     lists = dict.fromkeys(("args", "only", "reads"), _texts)
-    found: tuple[OutsideServer, ...] = _tables(
-        OutsideServer, "name", {**lists, "env": _variables_of, "scopes": _scopes}
-    )(raw)
+    read = _tables(OutsideServer, "name", {**lists, "env": _variables_of, "scopes": _scopes})
+    found: tuple[OutsideServer, ...] = read(raw)
     for server in found:
         if not re.fullmatch(r"[a-z][a-z0-9]{0,19}", server.name):
             raise ValueError(f"{_named(server.name)}: a server's name is up to 20 small letters and digits")
@@ -454,8 +445,7 @@ def _agents(raw: Any) -> tuple[AgentConfig, ...]:
     readers: dict[str, Callable[[Any], Any]] = {"allowed_delegates": _texts, "allowed_tools": _texts, "tools": _servers}
     readers["workspace_access"] = _one_of("rw", "ro", "none")
     whole = [{"id": "main", **raw}] if isinstance(raw, dict) else raw
-    found: tuple[AgentConfig, ...] = _tables(AgentConfig, "id", readers)(whole)
-    return found
+    return _tables(AgentConfig, "id", readers)(whole)
 
 
 def _folders(raw: Any) -> tuple[tuple[str, int], ...]:
@@ -554,8 +544,7 @@ _KEYS: dict[str, _Key] = {
     "channels.others": _Key(_one_of("all", "groups", "none")),
     "channels.day_tokens": _Key(_number(0, 1_000_000_000), _at_most(ChannelsConfig().day_tokens)),
     "agent": _Key(
-        _agents,
-        lambda agents: all(not a.home and not a.allowed_delegates and not a.tools and _local(a.avatar) for a in agents),
+        _agents, lambda agents: all(not (a.home or a.allowed_delegates or a.tools) and _local(a.avatar) for a in agents)
     ),
     "binding": _Key(_tables(Binding, "agent", {}), lambda value: not value),
 }

@@ -32,9 +32,9 @@ from collections.abc import Iterable
 from typing import Any
 
 # What does what the command does that a hint names.
-_VERBS = """init Home.create files home.list_all review home.inbox history home.past.changes sessions home.sessions.list
-snapshot home.snapshots.all doctor anima.doctor trust-home home.trust undo home.undo forget home.forget""".split()
-_IN_PYTHON = dict(zip(_VERBS[::2], _VERBS[1::2], strict=True))
+_VERBS = """init=Home.create files=home.list_all review=home.inbox history=home.past.changes sessions=home.sessions.list
+snapshot=home.snapshots.all doctor=anima.doctor trust-home=home.trust undo=home.undo forget=home.forget"""
+_IN_PYTHON = dict(each.split("=") for each in _VERBS.split())
 
 
 class HomeError(Exception):
@@ -129,10 +129,8 @@ class StaleWrite(HomeError, means=(4, 412)):
 
     def __init__(self, path: str, *, theirs: str | None, ours: str | None) -> None:
         self.path, self.theirs, self.ours = path, theirs, ours
-        super().__init__(
-            f"{printable(path)}: it changed since it was read; nothing was written",
-            hint="read it again and repeat the change on the new text",
-        )
+        said = f"{printable(path)}: it changed since it was read; nothing was written"
+        super().__init__(said, hint="read it again and repeat the change on the new text")
 
 
 class Refused(HomeError, means=(5, 403)):
@@ -148,11 +146,10 @@ class NewerFormat(Refused, means=(5, 501)):
 
     def __init__(self, file: str, *, found: int, known: int) -> None:
         self.file, self.found, self.known = file, found, known
-        super().__init__(
-            f"{printable(file)} has format {found}, and this version of anima reads up to {known}; nothing was changed",
-            rule="newer-format",
-            hint="use the version that wrote it, or a newer one",
+        said = (
+            f"{printable(file)} has format {found}, and this version of anima reads up to {known}; nothing was changed"
         )
+        super().__init__(said, rule="newer-format", hint="use the version that wrote it, or a newer one")
 
 
 class OverQuota(Refused, means=(5, 413)):
@@ -160,10 +157,9 @@ class OverQuota(Refused, means=(5, 413)):
 
     def __init__(self, kind: str, *, used: int, most: int) -> None:
         self.kind, self.used, self.most = kind, used, most
+        said = f"there is room for {most:,} {kind}, and {used:,} are used; nothing was written"
         super().__init__(
-            f"there is room for {most:,} {kind}, and {used:,} are used; nothing was written",
-            rule="quota",
-            hint="delete or forget something, or ask whoever runs the servers for more",
+            said, rule="quota", hint="delete or forget something, or ask whoever runs the servers for more"
         )
 
 
@@ -172,10 +168,8 @@ class HomeBusy(HomeError, means=(6, 423)):
 
     def __init__(self, holder: str, *, seconds: float) -> None:
         self.holder = holder
-        super().__init__(
-            f"the home is busy: {holder} holds its lock (waited {seconds:.0f} s); nothing was written",
-            hint="try again, or stop that process",
-        )
+        said = f"the home is busy: {holder} holds its lock (waited {seconds:.0f} s); nothing was written"
+        super().__init__(said, hint="try again, or stop that process")
 
 
 class TooMany(HomeError, means=(6, 429)):
@@ -217,10 +211,7 @@ def refuse_newer(file: str, found: object, known: int) -> None:
 
 def for_a_model(error: HomeError, *, root: str) -> str:
     """An error as a sentence that a model can act on, without the folder of the home."""
-    hint = error.hint
-    if isinstance(error, NoSuchDocument):
-        hint = "memory_tree lists what is there"
-    elif hint and hint.startswith("anima "):
+    hint = "memory_tree lists what is there" if isinstance(error, NoSuchDocument) else error.hint
+    if hint and hint.startswith("anima "):
         hint = f"the owner can help: {hint}"
-    said = f"{error}; {hint}" if hint else str(error)
-    return said.replace(root, "the home")
+    return (f"{error}; {hint}" if hint else str(error)).replace(root, "the home")

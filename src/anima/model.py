@@ -30,11 +30,9 @@ Purpose = Literal["document", "query"]
 
 
 class Embedder(Protocol):
-    """What gives texts their meaning: one row of length one a text, float32, in the texts' order.
-
-    `name` changes whenever the vectors would, so that vectors of two models are never mixed; `dimension` may be None
-    until the first vectors came; `is_remote` says that texts leave this machine. `embed` raises `EmbedderDown` alone.
-    """
+    """What gives texts their meaning: one row of length one a text, float32, in the texts' order. `name` changes whenever
+    the vectors would, so that vectors of two models are never mixed; `dimension` may be None until the first vectors came;
+    `is_remote` says that texts leave this machine. `embed` raises `EmbedderDown` alone."""
 
     @property
     def name(self) -> str: ...
@@ -99,15 +97,8 @@ class Origin(Word):
 
 Status = Literal["written", "known", "noted", "pending", "refused", "unchanged", "approved"]
 Access = Literal["rw", "ro", "none"]  # what a session may do with documents
-UNTRUSTED: frozenset[Origin] = frozenset(
-    {Origin.TOOL, Origin.WEB, Origin.SKILL, Origin.PEER, Origin.HOST, Origin.IMPORT}
-)
-_READ = {
-    Origin.WEB: "a web page",
-    Origin.TOOL: "a tool's result",
-    Origin.SKILL: "a skill",
-    Origin.PEER: "another person's message",
-}
+UNTRUSTED = frozenset({Origin.TOOL, Origin.WEB, Origin.SKILL, Origin.PEER, Origin.HOST, Origin.IMPORT})
+_READ = {"web": "a web page", "tool": "a tool's result", "skill": "a skill", "peer": "another person's message"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,27 +145,21 @@ OWNERS_OWN = frozenset({"clean_agents"})
 
 MAX_PATH = 1024
 MAX_BYTES = 8 * 2**20  # of one document
-MAX_SEGMENT_BYTES = 255
-MAX_DEPTH = 32
-_RESERVED = frozenset(
-    ["con", "prn", "aux", "nul", "conin$", "conout$"]
-    + [f"{port}{n}" for port in ("com", "lpt") for n in "0123456789¹²³"]
-)
+MAX_SEGMENT_BYTES, MAX_DEPTH = 255, 32
+_RESERVED = {"con", "prn", "aux", "nul", "conin$", "conout$"}
+_RESERVED |= {f"{port}{n}" for port in ("com", "lpt") for n in "0123456789¹²³"}
 _FORBIDDEN = frozenset('\\:<>"|?*')
 # Blank to the eye, although Unicode calls them letters, signs or marks: fillers, joiners and variation selectors.
-_BLANK = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0") | frozenset(
-    map(chr, (*range(0xFE00, 0xFE0E), *range(0xE0100, 0xE01F0)))
-)
+_BLANK = {chr(each) for each in (*range(0xFE00, 0xFE0E), *range(0xE0100, 0xE01F0))}
+_BLANK |= set("\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0")
 # Only the two selectors of emoji may stand in a name; they make no other name of it.
 _EMOJI_STYLES = {0xFE0E: None, 0xFE0F: None}
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class DocPath:
-    """A place inside a home, already checked: relative, no dot segments, safe on every file system.
-
-    Two paths whose `key` is equal are the same document, whatever their case or Unicode form.
-    """
+    """A place inside a home, already checked: relative, no dot segments, safe on every file system. Two paths whose `key`
+    is equal are the same document, whatever their case or Unicode form."""
 
     text: str
     key: str = field(compare=False, repr=False, default="")
@@ -182,11 +167,9 @@ class DocPath:
     @classmethod
     def parse(cls, raw: str | DocPath) -> DocPath:
         """The checked path, in NFC. Raises BadPath with the rule that is broken."""
-        if isinstance(raw, DocPath):
-            return raw
-        if not isinstance(raw, str):
+        if not isinstance(raw, str | DocPath):
             raise BadPath(repr(raw), "a path is text")
-        return _parse_path(raw)
+        return raw if isinstance(raw, DocPath) else _parse_path(raw)
 
     @property
     def name(self) -> str:
@@ -391,11 +374,9 @@ class Nights:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """A wish to write one document. Several in one batch are carried out all or nothing.
-
-    `text` is the whole new text (WRITE) or the lines to add (APPEND); `to` is where a MOVE goes. `base` is the digest
-    that was read: None means whatever stands there, "" means nothing may stand there.
-    """
+    """A wish to write one document. Several in one batch are carried out all or nothing. `text` is the whole new text
+    (WRITE) or the lines to add (APPEND); `to` is where a MOVE goes. `base` is the digest that was read: None means whatever
+    stands there, "" means nothing may stand there."""
 
     path: DocPath
     kind: Kind
@@ -416,10 +397,8 @@ class Change:
 
     def after(self, base: str | None) -> str | None:
         """What the document's text would be after this change; None when it would be gone."""
-        if self.kind is Kind.DELETE:
-            return None
-        if self.kind is Kind.MOVE:
-            return base
+        if self.kind in (Kind.DELETE, Kind.MOVE):
+            return base if self.kind is Kind.MOVE else None
         if self.kind is Kind.APPEND:
             held = self.opening if base is None else base
             return held + ("" if not held or held.endswith("\n") else "\n") + self.text

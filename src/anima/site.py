@@ -10,6 +10,7 @@ import random
 import re
 import uuid
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import date, datetime, tzinfo
 from threading import Event
@@ -103,12 +104,9 @@ class Site:
             return timezone(self.config.timezone)
         row = self.layout.row("user") if self.layout.has("user") else None
         for path in dict.fromkeys([listener.path_of(row) if listener else row.path, row.path] if row else ()):
-            try:
-                text = self.store.documents.read(DocPath.parse(path)).text
-            except HomeError:
-                continue
-            if zone := stated_zone(text):
-                return zone
+            with suppress(HomeError):
+                if zone := stated_zone(self.store.documents.read(DocPath.parse(path)).text):
+                    return zone
         return None
 
 
@@ -118,10 +116,8 @@ def stated_zone(text: str) -> tzinfo | None:
         return None
     line = r"^[ \t]*(?:[-*+][ \t]+)?[*_]*time[ -]?zone[*_]*[ \t]*[:：][*_ \t]*([A-Za-z][\w+/-]*)"
     for stated in re.finditer(line, text, re.I | re.M):
-        try:
+        with suppress(ValueError):
             return timezone(stated[1])
-        except ValueError:
-            continue
     return None
 
 
@@ -130,8 +126,7 @@ def first_agent(config: Config) -> str:
 
 
 def laid_out(layout: Layout, config: Config) -> Layout:
-    """The dialect's table with what the configuration adds: the alternate soul's name, extra files, another folder for
-    transcripts."""
+    """The dialect's table with what the configuration adds: the alternate soul's name, extra files, another folder for transcripts."""
     rows = []
     if config.persona.file != "SOUL_EVIL.md":
         rows.append(Row(role="alternate-soul", path=config.persona.file, policy=Policy.IDENTITY))

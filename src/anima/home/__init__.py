@@ -102,15 +102,11 @@ class Home:
         embedder: Embedder | None = None,
         finish: bool = True,
     ) -> Home:
-        """The home in a folder, in whatever dialect. Opening it only finishes what a crash interrupted (unless not `finish`).
-        Raises NoSuchHome, also for an empty folder.
-
-        An address (`postgresql://…`, `file:…`, or DATABASE_URL where no path is given) is a tenant's agent or one file, and
-        two layers (`anima.overlay`) are one home; `create` makes an empty one there, but never a tenant.
-
-        `settings` are keys of anima.toml such as `{"prompt.style": "xml"}`; `agent` opens one of several agents; `hook`
-        may change the pieces of a prompt before the privacy filter runs; `embedder` is asked instead of the configured one.
-        """
+        """The home in a folder, in whatever dialect. Opening it only finishes what a crash interrupted (unless not `finish`). Raises
+        NoSuchHome, also for an empty folder. An address (`postgresql://…`, `file:…`, or DATABASE_URL where no path is given) is a
+        tenant's agent or one file, and two layers (`anima.overlay`) are one home; `create` makes an empty one there, but never a
+        tenant. `settings` are keys of anima.toml such as `{"prompt.style": "xml"}`; `agent` opens one of several agents; `hook` may
+        change the pieces of a prompt before the privacy filter runs; `embedder` is asked instead of the configured one."""
         world = World(clock or now, dice or random.Random(), os.environ if env is None else env)
         site = open_site(path, world, tenant=tenant, create=create, agent=agent, settings=settings, finish=finish)
         refuse_empty(site, path)
@@ -133,9 +129,8 @@ class Home:
         hook: Hook | None = None,
         embedder: Embedder | None = None,
     ) -> Home:
-        """A new home with its core files. What stands in the folder already is left as it is, and another name is told.
-
-        A folder where one of this user's stood and vanished is refused, as it may only be unmounted, unless `again`."""
+        """A new home with its core files. What stands in the folder already is left as it is, and another name is told. A
+        folder where one of this user's stood and vanished is refused, as it may only be unmounted, unless `again`."""
         from anima.prompt.identity import check
 
         for key, value in (("name", name), ("emoji", emoji)):
@@ -354,10 +349,9 @@ class Home:
         chat_type: str | None = None,
         group: str | None = None,
     ) -> Session:
-        """A conversation: the agent's hand in this home. Its prompt is frozen now.
-
-        A group chat (`chat_type`) narrows the scope to GROUP; `group` gives it a layer. `complete` is the host's model.
-        Raises BadArguments when a binding gives this channel, account and chat to another agent."""
+        """A conversation: the agent's hand in this home. Its prompt is frozen now. A group chat (`chat_type`) narrows the
+        scope to GROUP; `group` gives it a layer. `complete` is the host's model. Raises BadArguments when a binding gives
+        this channel, account and chat to another agent."""
         who: dict[str, Any] = {"channel": channel, "sender": sender, "account": account, "chat": chat, "group": group}
         who |= {"chat_type": chat_type, "access": access}
         return self.sessions.begin(scope=scope, model=model, complete=complete, **who)
@@ -366,7 +360,6 @@ class Home:
         self, id: str, *, model: str | None = None, access: Access = "rw", complete: Complete | None = None
     ) -> Session:
         """Takes a session up again: its listener, what it had read, and how far it was written down. The prompt is new.
-
         Raises NoSuchSession, for another agent's too."""
         return self.sessions.resume(id, model=model, access=access, complete=complete)
 
@@ -498,10 +491,9 @@ class Home:
         mine: bool = False,
         progress: Callable[[int, int], None] | None = None,
     ) -> Imported:
-        """Takes in an export, or a folder of another dialect, with its transcripts and other files. Overwrites nothing.
-
-        Documents wait in `unreviewed/` until the owner keeps them, unless the owner says that all of it is theirs: with
-        `mine` they go to their places, and with `replace` those that differ are written as changes that `undo` takes back."""
+        """Takes in an export, or a folder of another dialect, with its transcripts and other files. Overwrites nothing. Documents wait
+        in `unreviewed/` until the owner keeps them, unless the owner says that all of it is theirs: with `mine` they go to their
+        places, and with `replace` those that differ are written as changes that `undo` takes back."""
         return self._import(source, format=format, dry_run=dry_run, replace=replace, mine=mine, progress=progress)
 
     def _import(self, source: str | Path, **asked: Any) -> Imported:
@@ -570,9 +562,8 @@ class Home:
         purge: bool = False,
         dry_run: bool = False,
     ) -> Forgetting:
-        """Forgets texts or a pattern wherever they stand, or a line (`PATH:NUMBER`), a session, what a sender said, what
-        came from an origin or in a time. With `purge`, from history and every byte of the home; `dry_run` only looks.
-        Raises NoSuchSession."""
+        """Forgets texts or a pattern wherever they stand, or a line (`PATH:NUMBER`), a session, what a sender said, what came from an
+        origin or in a time. With `purge`, from history and every byte of the home; `dry_run` only looks. Raises NoSuchSession."""
         what = {"text": text, "pattern": pattern, "line": line, "session": session, "sender": sender, "origin": origin}
         return self._forget.ask(**what, since=since, until=until, purge=purge, dry_run=dry_run)
 

@@ -48,12 +48,9 @@ def restore(
     env: Mapping[str, str] | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> Restoration:
-    """Puts a snapshot in the place of the home in a folder, all or nothing, after a snapshot of what is there; into a
-    folder that is empty or missing, the home it is of. Homes that are open there must be opened again.
-
-    `large` allows one that unpacks to far more than it has bytes, `other` one where another home stands; `dry_run` only
-    tells what would change.
-    """
+    """Puts a snapshot in the place of the home in a folder, all or nothing, after a snapshot of what is there; into a folder that is
+    empty or missing, the home it is of. Homes that are open there must be opened again. `large` allows one that unpacks to far more
+    than it has bytes, `other` one where another home stands; `dry_run` only tells what would change."""
     from anima.backup.restore import restore
     from anima.sessions.record import without
 
@@ -81,9 +78,8 @@ def restore(
 
 
 def migrate(source: str | Path, target: str | Path, *, progress: Callable[[int, int], None] | None = None) -> Migration:
-    """Moves a home, with ledger, transcripts and history, to another place: a folder, one file or a database, where nothing
-    stands or an earlier state of it. Both are compared afterwards. Killed at any point, it can be run again; the first
-    home stays as it is."""
+    """Moves a home, with ledger, transcripts and history, to another place: a folder, one file or a database, where nothing stands or
+    an earlier state of it. Both are compared afterwards. Killed at any point, it can be run again; the first home stays as it is."""
     from anima.backup.restore import compared, follows
     from anima.backup.snapshot import put
     from anima.store.outside import Shelf

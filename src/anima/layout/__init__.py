@@ -219,10 +219,8 @@ def place_of(person: str | None, channel: str | None) -> tuple[str | None, str |
 
 
 def layer_of(person: str | None, owners: Sequence[str]) -> str:
-    """The name of a person's layer, or "" for the owner. No two people share one, and none is named like another's.
-
-    An owner who is named without a channel is only who speaks without one: on a channel, anybody can be called so.
-    """
+    """The name of a person's layer, or "" for the owner. No two people share one, and none is named like another's. An
+    owner who is named without a channel is only who speaks without one: on a channel, anybody can be called so."""
     if person is None or (person and person in owners):
         return ""
     if _PLAIN_ID.match(person):
@@ -323,11 +321,8 @@ class Listener:
         marked: Marks | None = None,
     ) -> View:
         """What this listener sees of a document: the one mask that prompts, search, tools and answers derive from.
-
-        `visible` is for texts of which something else than the table says who may see them: a file the owner lists, a
-        soul that is worn, a text without a place. `marked`, for whoever asks for several listeners, spares reading it
-        again.
-        """
+        `visible` is for texts of which something else than the table says who may see them: a file the owner lists, a soul
+        that is worn, a text without a place. `marked`, for whoever asks for several listeners, spares reading it again."""
         if visible is None:
             visible = path is not None and self.sees(layout, path)
         if not visible and (
@@ -377,10 +372,8 @@ NOTHING = View(text="", hidden=0, whole=False, spans=())
 
 
 def keeper_of(layout: Layout, path: DocPath) -> str | None:
-    """Whose alone a document is: a user's layer, or "" for the owner's; None where the table shows it to others too.
-
-    The owner's are USER, MEMORY and the logs, and whatever no listener is shown by the table.
-    """
+    """Whose alone a document is: a user's layer, or "" for the owner's; None where the table shows it to others too. The
+    owner's are USER, MEMORY and the logs, and whatever no listener is shown by the table."""
     layer, row = layer_at(path), layout.row_of(path)
     if layer is None:
         return None if row.scopes and not row.personal else ""

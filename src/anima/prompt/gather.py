@@ -319,8 +319,7 @@ class _Gathering:
 
     def _seen(self, document: Document, visible: bool) -> tuple[View, bool]:
         """What this listener sees of a document, and whether that is all of it. What marks say of a line hangs on what
-        stands before it and never on what follows, so the beginning of a text shows what it shows in the whole of
-        it."""
+        stands before it and never on what follows, so the beginning of a text shows what it shows in the whole of it."""
         view = partial(self._listener.view, self._layout, document.path, visible=visible)
         if len(document.text) <= self._most_marked or document.text.startswith("---") or self._listener.sees_all:
             return view(document.text), True

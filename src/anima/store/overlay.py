@@ -52,12 +52,10 @@ def overlay(
     routes: Mapping[str, str | Path | None] | None = None,
 ) -> Overlay:
     """Two layers to be opened as one home with `Home.open`: `upper` is read first and written, `lower` is a template that
-    is only read. Each is a folder, a file (`file:…`) or a database (`postgresql://…`).
-
-    With `isolation` (session, user, agent or global) each session, user or agent has an upper layer of its own beneath
-    `upper`; whoever it names must be given, and nobody is a default. `routes` says for a path or folder which other
-    template lies below it, or None for none; the longest that fits wins.
-    """
+    is only read. Each is a folder, a file (`file:…`) or a database (`postgresql://…`). With `isolation` (session, user,
+    agent or global) each session, user or agent has an upper layer of its own beneath `upper`; whoever it names must be
+    given, and nobody is a default. `routes` says for a path or folder which other template lies below it, or None for none;
+    the longest that fits wins."""
     ids = {"agent": agent, "user": user, "session": session}
     given = {name: value for name, value in ids.items() if value is not None}
     if isolation is None and given:

@@ -354,13 +354,11 @@ def blocks_in(lines: Sequence[str]) -> list[tuple[int, int]]:
 
 
 def facts_at(texts: Mapping[str, str], name: str, at: date) -> tuple[Fact, ...]:
-    """What the lines that name it say of a date, dated ones first, the latest beginning first.
-
-    A line ends `(since 2026-02-03)`, `(from 2026-01-03 until 2026-02-03)` or `(until 2026-02-03)`, or as dreaming puts
-    it, `_(2026-01-03 to 2026-02-03; then: …)_` or `_(until 2026-02-03; then: …)_`; it holds from its first day to the
-    day before its last, where its successor begins. A line without dates holds as far as anybody knows, except in
-    `past.md`. What came after a fact is no part of it.
-    """
+    """What the lines that name it say of a date, dated ones first, the latest beginning first. A line ends `(since
+    2026-02-03)`, `(from 2026-01-03 until 2026-02-03)` or `(until 2026-02-03)`, or as dreaming puts it, `_(2026-01-03 to
+    2026-02-03; then: …)_` or `_(until 2026-02-03; then: …)_`; it holds from its first day to the day before its last, where
+    its successor begins. A line without dates holds as far as anybody knows, except in `past.md`. What came after a fact is
+    no part of it."""
     wanted = re.compile(rf"(?<!\w){re.escape(plain(name))}(?!\w)")
     found = []
     for path, text in texts.items():

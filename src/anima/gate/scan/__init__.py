@@ -121,10 +121,8 @@ def _message(text: str, spot: hidden.Spot) -> str:
 
 
 def redact_said(text: str, patterns: Sequence[Pattern[str]] = ()) -> tuple[str, tuple[Finding, ...]]:
-    """As `redact`, and where the text is JSON, as tools answer, each of its strings is looked at by itself as well.
-
-    Quotes, brackets and escapes (`contrase\\u00f1a`) can hide what stands around a secret and gives it away.
-    """
+    """As `redact`, and where the text is JSON, as tools answer, each of its strings is looked at by itself as well. Quotes,
+    brackets and escapes (`contrase\\u00f1a`) can hide what stands around a secret and gives it away."""
     shown, found = redact(text, patterns)
     if any(finding.kind == CROWDED for finding in found) or not (said := _Strings(shown)).text:
         return shown, found

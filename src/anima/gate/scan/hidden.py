@@ -40,10 +40,8 @@ class Blob(NamedTuple):
 
 
 def blobs(text: str, tokens: str) -> Iterator[Blob]:
-    """The blobs of a text that hold words. One of the kind "unread" says that there was too much to decode.
-
-    `tokens` are what stands between the blanks of the text, each once.
-    """
+    """The blobs of a text that hold words. One of the kind "unread" says that there was too much to decode. `tokens` are
+    what stands between the blanks of the text, each once."""
     left, count = TOTAL, 0
     long = [token for token in tokens.split("\n") if len(token) >= LEAST_BLOB]
     for row in table("hidden")["carriers"]:

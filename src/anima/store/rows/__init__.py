@@ -90,11 +90,9 @@ class RowPlace(NamedTuple):
 def find_home(
     address: str, *, tenant: str | None, agent: str | None, env: Mapping[str, str], create: bool = False
 ) -> RowPlace:
-    """The home of a tenant's agent; with `create` an empty one is made where there is none. Raises NoSuchHome.
-
-    An address may say both itself, as `postgresql://host/db#tenant/agent`; ANIMA_TENANT is asked before a default is. A
-    file has no tenants, and may name the agent: `file:/srv/homes.db#agent`.
-    """
+    """The home of a tenant's agent; with `create` an empty one is made where there is none. Raises NoSuchHome. An address
+    may say both itself, as `postgresql://host/db#tenant/agent`; ANIMA_TENANT is asked before a default is. A file has no
+    tenants, and may name the agent: `file:/srv/homes.db#agent`."""
     address, _, whose = address.partition("#")
     engine = engine_at(address, create=create)
     if engine.needs_tenant:
