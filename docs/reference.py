@@ -252,6 +252,8 @@ class _Page:
         returns = signature.return_annotation
         if returns is not inspect.Signature.empty:
             returns = _Bare(re.sub(r"^Iterator", _entered(value), self.told(returns, found.__module__)))
+        if value in (aio.open, aio.create):
+            returns = _Bare("Coming")
         return _plain(str(signature.replace(parameters=given, return_annotation=returns)))
 
     def bare(self, parameter: inspect.Parameter, module: str) -> inspect.Parameter:

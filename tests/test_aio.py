@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import gc
+import inspect
 import os
 import threading
 from pathlib import Path
@@ -142,4 +144,31 @@ def test_a_verb_that_nobody_awaits_is_said_to_have_done_nothing(tmp_path: Path) 
                 gc.collect()
             assert "cello" not in (await home.read("MEMORY.md")).text
 
+    asyncio.run(main())
+
+
+def test_a_type_checker_knows_every_verb_and_what_is_told_of_a_home_and_a_session(tmp_path: Path) -> None:
+    """The lists stand in the source for type checkers alone; a verb that comes or goes must come and go there, too."""
+    listed = {
+        each.name: {
+            node.id for node in ast.walk(each) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+        }
+        for each in ast.walk(ast.parse(Path(aio.__file__).read_text("utf-8")))
+        if isinstance(each, ast.ClassDef)
+    }
+    made = {"open", "create"}  # by functions of their own
+    inside = {"site", "layout", "rooms", "talk", "flows", "guest", "outside"}  # no page names them
+    with Home.create(tmp_path / "home", name="Aria") as home, home.session(scope="main") as session:
+        for name, it in (("AwaitedHome", home), ("AwaitedSession", session)):
+            assert listed[name] == {each for each in dir(it) if not each.startswith("_")} - made - inside
+
+
+def test_a_home_that_is_opened_async_takes_what_every_home_takes(tmp_path: Path) -> None:
+    async def main() -> None:
+        with pytest.raises(BadArguments, match=r"Home\.open: path takes"):
+            await aio.open(b"aria")  # type: ignore[arg-type]
+        async with aio.create(tmp_path / "aria", name="Aria", settings={"prompt.style": "xml"}) as home:
+            assert home.config.prompt.style == "xml"
+
+    assert "Path" in str(inspect.signature(aio.open)) and "again" in str(inspect.signature(aio.create))
     asyncio.run(main())

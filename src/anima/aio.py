@@ -5,9 +5,9 @@
         async with home.session(scope="main") as session:
             await session.call("memory_search", {"query": "boat"})
 
-Promise: every verb of `Home`, its parts (`home.inbox`, `home.past`, …) and `Session` is there under its own name, with its own
-arguments, and is awaited; what is data comes as it is. A call that began is finished, also when its caller was cancelled; a home
-that was opened for nobody is closed. An async function may be given where a function is wanted (`complete`).
+Promise: every verb of `Home`, its parts (`home.inbox`, `home.past`, …) and `Session` is there under its own name, with its own arguments,
+and is awaited; what is data comes as it is. A call that began is finished, also when its caller was cancelled; a home that was opened for
+nobody is closed. An async function may be given where a function is wanted (`complete`). A type checker knows those of both, not of parts.
 Not here: any verb.
 """
 
@@ -20,35 +20,25 @@ from concurrent.futures import Future
 from dataclasses import is_dataclass
 from enum import Enum
 from functools import wraps
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, cast
 
 from anima.home import Home
 
-__all__ = ["Awaited", "Coming", "create", "open"]
+__all__ = ["Awaited", "AwaitedHome", "AwaitedSession", "Coming", "create", "open"]
 
-
-def open(path: str | Path, **more: Any) -> Coming:
-    """The home in a folder, as `Home.open` opens it: `async with aio.open(path) as home`, or `home = await aio.open(path)`."""
-    return Coming(Home.open, path, **more)
-
-
-def create(path: str | Path, **more: Any) -> Coming:
-    """A new home, as `Home.create` makes it."""
-    return Coming(Home.create, path, **more)
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class Awaited:
-    """A home, a session or a part of a home whose verbs are awaited."""
+    """A home, a session or a part of a home whose verbs are awaited. Annotations call it `AwaitedHome` and `AwaitedSession`."""
 
     def __init__(self, it: Any) -> None:
         self._it = it
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._it, name)
-        if callable(found):
-            return wraps(found)(lambda *given, **more: Coming(found, *given, **more))
-        return _wrapped(found)
+        return _begun(found) if callable(found) else _wrapped(found)
 
     def __dir__(self) -> list[str]:
         return dir(self._it)
@@ -60,14 +50,16 @@ class Awaited:
         await Coming(self._it.close)
 
 
-class Coming(Coroutine[Any, Any, Any]):
+class Coming(Coroutine[Any, Any, T]):
     """What a call will give: await it, make a task of it, or enter it where it has an end (`async with home.session(…)`)."""
+
+    _came: Any
 
     def __init__(self, verb: Callable[..., Any], *given: Any, **more: Any) -> None:
         self._work = _done(verb, given, more)
         setattr(self._work, "__qualname__", getattr(verb, "__qualname__", "it"))  # noqa: B010  Python tells it where nobody awaits it
 
-    def __await__(self) -> Generator[Any, Any, Any]:
+    def __await__(self) -> Generator[Any, Any, T]:
         return self._work.__await__()
 
     def send(self, value: Any) -> Any:
@@ -82,12 +74,16 @@ class Coming(Coroutine[Any, Any, Any]):
         """For who lets it go before it began."""
         self._work.close()
 
-    async def __aenter__(self) -> Any:
-        self._came = await self
-        return self._came
+    async def __aenter__(self) -> T:
+        came = self._came = await self
+        return came
 
     async def __aexit__(self, *error: object) -> None:
         await self._came.__aexit__(*error)
+
+
+def _begun(verb: Callable[P, Any]) -> Callable[P, Coming[AwaitedHome]]:
+    return wraps(verb)(lambda *given, **more: Coming(verb, *given, **more))
 
 
 async def _done(verb: Callable[..., Any], given: Sequence[Any], more: Mapping[str, Any]) -> Any:
@@ -128,3 +124,46 @@ def _close_home(came: Future[Any]) -> None:
     """Closes a home that came when nobody waits any more."""
     if isinstance(came.result(), Home):
         came.result().close()
+
+
+# What a type checker knows of it: the verbs as they are, each awaited.
+if TYPE_CHECKING:
+    _h = Home.open()
+    _s = _h.session(scope="main")
+
+    def _of(verb: Callable[P, T]) -> staticmethod[P, Coming[T]]: ...
+    def _talk(verb: Callable[P, object]) -> staticmethod[P, Coming[AwaitedSession]]: ...
+
+    class _Known:
+        async def __aenter__(self) -> Self: ...
+        async def __aexit__(self, *error: object) -> None: ...
+
+    class AwaitedSession(_Known):
+        access, agent, id, model, prompt, sender = _s.access, _s.agent, _s.id, _s.model, _s.prompt, _s.sender
+        all_read, channel, complete, listener, tainted = _s.all_read, _s.channel, _s.complete, _s.listener, _s.tainted
+        after_compaction, pressure, wish_forgotten = _of(_s.after_compaction), _of(_s.pressure), _of(_s.wish_forgotten)
+        at_work, catch_up, context, refresh = _of(_s.at_work), _of(_s.catch_up), _of(_s.context), _of(_s.refresh)
+        call, flush, news, noted, wish = _of(_s.call), _of(_s.flush), _of(_s.news), _of(_s.noted), _of(_s.wish)
+        change, judged, submit, take_in = _of(_s.change), _of(_s.judged), _of(_s.submit), _of(_s.take_in)
+        close, leave, taint, tools, trust = _of(_s.close), _of(_s.leave), _of(_s.taint), _of(_s.tools), _of(_s.trust)
+        documents, fresh_prompt, owner_typed = _of(_s.documents), _of(_s.fresh_prompt), _of(_s.owner_typed)
+        log, may, now, read, run, tool = _of(_s.log), _of(_s.may), _of(_s.now), _of(_s.read), _of(_s.run), _of(_s.tool)
+        sub = _talk(_s.sub)
+        parent: AwaitedSession | None
+
+    class AwaitedHome(_Known):
+        inbox = past = upkeep = snapshots = dreams = identity = prompts = index = sessions = cast(Any, None)
+        agent, clock, dice, name = _h.agent, _h.clock, _h.dice, _h.name
+        config, credentials, dialect, is_vouched_for = _h.config, _h.credentials, _h.dialect, _h.is_vouched_for
+        append, delete, export, prompt = _of(_h.append), _of(_h.delete), _of(_h.export), _of(_h.prompt)
+        backfill, dream_if_due, import_from = _of(_h.backfill), _of(_h.dream_if_due), _of(_h.import_from)
+        close, dream, today, trust, write = _of(_h.close), _of(_h.dream), _of(_h.today), _of(_h.trust), _of(_h.write)
+        configure, import_directory, next_snapshot = _of(_h.configure), _of(_h.import_directory), _of(_h.next_snapshot)
+        edit, note, undo = _of(_h.edit), _of(_h.note), _of(_h.undo)
+        exists, forget, resume, search = _of(_h.exists), _of(_h.forget), _talk(_h.resume), _of(_h.search)
+        list, move, read, seed, tree = _of(_h.list), _of(_h.move), _of(_h.read), _of(_h.seed), _of(_h.tree)
+        list_all, remember, session, settings = _of(_h.list_all), _of(_h.remember), _talk(_h.session), _of(_h.settings)
+else:
+    AwaitedHome = AwaitedSession = Awaited
+
+open, create = _begun(Home.open), _begun(Home.create)
