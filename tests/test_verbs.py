@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 import anima
-from anima import BadArguments, DocPath, Home, HomeError, Runtime
+from anima import BadArguments, DocPath, Home, HomeError, Runtime, compat
 from anima.home import part
 from anima.testing import Clock
 
@@ -146,6 +146,32 @@ def test_kinds_of_a_search_may_come_in_any_collection(home: Home) -> None:
 def test_the_functions_of_anima_look_at_what_they_are_given(does: Callable[[], object], said: str) -> None:
     with pytest.raises(BadArguments) as error:
         does()
+    assert said in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("does", "said"),
+    [
+        (
+            lambda home: compat.append_memory(None, "x"),
+            "Home.remember is asked of a Home that is open, not of NoneType",
+        ),
+        (lambda home: Home.remember("x"), "Home.remember is asked of a Home that is open, not of 'x' (str)"),
+        (lambda home: compat.search_with_config(home, "x", "y", scope="main"), "config takes SearchConfig, not 'y'"),
+        (lambda home: compat.SearchConfig().with_limit("x"), "SearchConfig.with_limit: limit takes int, not 'x'"),
+        (lambda home: compat.new_with_db(5, "file:x.db"), "new_with_db: user_id takes str, not 5 (int)"),
+        (lambda home: compat.import_from_directory("h", "x"), "import_from_directory: home takes Home, not 'h'"),
+        (lambda home: compat.system_prompt_for_context(home, is_group_chat="no"), "is_group_chat takes bool"),
+        (lambda home: compat.chunk_document(b"x"), "chunk_document: text takes str, not bytes"),
+        (lambda home: compat.WorkspaceManager(5), "workspace takes str | Path, not 5 (int)"),
+        (lambda home: compat.WorkspaceManager(Path(home.name)).list_knowledge_files(5), "list_knowledge_files"),
+    ],
+)
+def test_the_names_of_other_systems_look_at_what_they_are_given(
+    home: Home, does: Callable[[Home], object], said: str
+) -> None:
+    with pytest.raises((BadArguments, TypeError)) as error:
+        does(home)
     assert said in str(error.value)
 
 

@@ -12,12 +12,13 @@ from pathlib import Path
 from anima.backup.import_ import Imported
 from anima.errors import BadArguments
 from anima.home import Home
+from anima.home.verbs import look_at_arguments, looking
 from anima.model import DocPath, Receipt, Scope
 from anima.prompt import Prompt
+from anima.search import units
 from anima.search.rank import Fusion, Legs, SearchAnswer
 from anima.search.units import Chunk as Chunk
 from anima.search.units import ChunkConfig as ChunkConfig
-from anima.search.units import chunk_document as chunk_document
 from anima.store.overlay import overlay
 
 
@@ -47,6 +48,7 @@ class SearchConfig:
         return replace(self, legs="meaning")
 
 
+@looking
 def search_with_config(home: Home, query: str, config: SearchConfig, *, scope: Scope | str) -> SearchAnswer:
     """`home.search`, as the configuration says."""
     return home.search(
@@ -54,6 +56,7 @@ def search_with_config(home: Home, query: str, config: SearchConfig, *, scope: S
     )
 
 
+@looking
 def new_with_db(user_id: str, db: str) -> Home:
     """IronClaw's workspace of one user in a database: the home of the tenant of that name, or of the agent of that name in
     one file, made if it has none."""
@@ -62,14 +65,16 @@ def new_with_db(user_id: str, db: str) -> Home:
 
 
 append_memory, append_daily_log, today_log = Home.remember, Home.note, Home.today
-backfill_embeddings, seed_if_empty = Home.backfill, Home.seed
+backfill_embeddings, seed_if_empty, chunk_document = Home.backfill, Home.seed, looking(units.chunk_document)
 
 
+@looking
 def import_from_directory(home: Home, folder: str | Path) -> Imported:
     """`home.import_directory`."""
     return home.import_directory(folder, mine=True)
 
 
+@looking
 def system_prompt_for_context(home: Home, *, is_group_chat: bool) -> Prompt:
     """`home.prompt`."""
     return home.prompt(scope=Scope.GROUP if is_group_chat else Scope.MAIN)
@@ -135,3 +140,7 @@ class WorkspaceManager:
         if documents.actual(DocPath.parse(folder)) is None:
             return ()
         return tuple(entry.path for entry in documents.list_all(folder))
+
+
+look_at_arguments(SearchConfig)
+look_at_arguments(WorkspaceManager, "__init__")

@@ -15,12 +15,14 @@ from inspect import signature, unwrap
 from itertools import chain, repeat
 from numbers import Integral, Real
 from types import FunctionType, UnionType
-from typing import IO, Any, Literal, Union, get_args, get_origin, get_type_hints
+from typing import IO, Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from anima.errors import BadArguments, HomeError, printable
 from anima.site import Site
 from anima.store.safe_open import closed
 
+P = ParamSpec("P")
+T = TypeVar("T")
 _LOOKS = "_looks_at_arguments"
 _NUMBERS: dict[Any, Any] = {int: Integral, float: Real}  # of other libraries, too
 _COUNTED = {"limit", "most", "per_source"}  # of which there is one at least; other whole numbers begin with 0
@@ -31,16 +33,20 @@ def look_at_arguments(kind: type, *names: str) -> None:
     for owner, name, found in [(each, *item) for each in kind.__mro__ for item in vars(each).items()]:
         verb = getattr(found, "__func__", found)  # of a class or static method
         if (name in names or not name.startswith("_")) and isinstance(verb, FunctionType):
-            setattr(owner, name, looking(verb) if verb is found else type(found)(looking(verb)))
+            setattr(owner, name, looking(verb, owner) if verb is found else type(found)(looking(verb)))
 
 
-def looking(verb: Callable[..., Any]) -> Callable[..., Any]:
-    """A function that looks at what it is given."""
+def looking(verb: Callable[P, T], owner: type = object) -> Callable[P, T]:
+    """A function that looks at what it is given, first of all, for a verb, whether that is of its owner's kind."""
     if hasattr(verb, _LOOKS):
         return verb
 
     @wraps(verb)
     def looks(*given: Any, **more: Any) -> Any:
+        if given and not isinstance(given[0], owner):
+            raise BadArguments(
+                f"{verb.__qualname__} is asked of a {owner.__name__} that is open, not of {_given(given[0])}"
+            )
         takes, places, rest = _signature(verb)
         by_place = zip(chain(places, repeat(rest)) if rest else places, given, strict=False)
         for name, value in chain(by_place, more.items()):
