@@ -49,9 +49,8 @@ class Unit(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """Some dozens of units and their whole text; the texts of all parts make up the document. How a part was cut follows from
-    its place, its text and the line `ahead` of it (None at the end of the document), which decides whether its last block
-    ends there."""
+    """Some dozens of units and their whole text; the texts of all parts make up the document. How a part was cut follows from its
+    place, its text and the line `ahead` of it (None at the end of the document), which decides whether its last block ends there."""
 
     place: Place
     text: str

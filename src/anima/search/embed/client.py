@@ -195,10 +195,9 @@ class Client(ABC):
         """Lets connections and models go. Closing twice is fine; embedding again takes them up again."""
 
     def embed(self, texts: Sequence[str], *, kind: Purpose) -> Matrix:
-        """One row of length one a text, in order. Raises EmbedderDown when there are none, for whatever reason: all or
-        nothing. A query waits little and is repeated once. What a server calls too much is halved: first the batch, then the
-        text. The first text that is refused even when it is short ends it, so a server that refuses everything is asked a
-        dozen times and no more."""
+        """One row of length one a text, in order. Raises EmbedderDown when there are none, for whatever reason: all or nothing. A query
+        waits little and is repeated once. What a server calls too much is halved: first the batch, then the text. The first text that
+        is refused even when it is short ends it, so a server that refuses everything is asked a dozen times and no more."""
         if isinstance(texts, str) or kind not in ("document", "query"):
             raise BadArguments("embed takes a list of texts, not one text, and what they are: a document or a query")
         patience = self._limits.queries if kind == "query" else self._limits.documents
