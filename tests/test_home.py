@@ -28,6 +28,7 @@ from anima import (
     NoSuchDocument,
     NoSuchHome,
     NoSuchRevision,
+    NotFound,
     Refused,
     Scope,
     StaleWrite,
@@ -554,7 +555,7 @@ def test_a_home_does_not_import_itself_nor_what_is_not_there(tmp_path: Path) -> 
     with Home.create(tmp_path / "aria") as home:
         with pytest.raises(BadArguments, match="this home itself"):
             home.import_directory(tmp_path / "aria", mine=True)
-        with pytest.raises(NoSuchHome):
+        with pytest.raises(NotFound, match="no such file or folder"):
             home.import_directory(tmp_path / "nope", mine=True)
 
 

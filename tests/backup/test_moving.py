@@ -20,7 +20,7 @@ from hypothesis import example as given_example
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from anima import BadArguments, BadText, Damaged, DocPath, Home, NewerFormat, NoSuchHome, Refused, Scope
+from anima import BadArguments, BadText, Damaged, DocPath, Home, NewerFormat, NoSuchHome, NotFound, Refused, Scope
 from anima.backup.export import FORMATS, MOST, Table, planned, talk_at, way_back
 from anima.cli import run
 from anima.layout import Policy
@@ -697,15 +697,18 @@ def test_a_source_that_is_none_is_told(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     with home_at(tmp_path / "aria") as home:
         for source, error in (
-            (tmp_path / "nope", NoSuchHome),
+            (tmp_path / "nope", NotFound),
             (tmp_path / "x.md", BadText),
             (tmp_path / "fifo", BadText),
             (tmp_path / "aria", BadArguments),
             (tmp_path, BadArguments),
             ("a\0b", BadArguments),
         ):
-            with pytest.raises(error):
+            with pytest.raises(error) as told:
                 home.import_from(source, mine=True)
+            assert not isinstance(told.value, NoSuchHome) and "anima init" not in str(
+                told.value.hint
+            )  # no home was meant
         with pytest.raises(BadArguments, match="is a folder"):
             home.import_from(tmp_path / "empty", format="jsonl", mine=True)
         with pytest.raises(BadArguments, match="is a file"):

@@ -160,16 +160,17 @@ def _opened(site: Site, form: TranscriptForm, source: Path, format: str) -> Iter
     if format not in ("auto", *export.FORMATS):
         raise BadArguments(f"there is no format {printable(format)!r}; there are auto, {', '.join(export.FORMATS)}")
     try:
-        is_folder = source.is_dir() or not source.exists()
-        place = source.resolve()
+        is_folder, is_there, place = source.is_dir(), source.exists(), source.resolve()
     except (OSError, RuntimeError, ValueError):
         raise BadArguments(f"{printable(str(source))}: this cannot be a path") from None
     own = Path(site.store.name)
+    if not is_there:
+        raise NotFound(f"{source}: there is no such file or folder; nothing was taken in")
     if place == own:
         raise BadArguments(f"{source} is this home itself")
     if own.is_relative_to(place):
         raise BadArguments(f"this home lies inside {source}", hint="name the folder whose files you mean")
-    if is_folder and format == "jsonl" and source.exists():
+    if is_folder and format == "jsonl":
         raise BadArguments(f"{source} is a folder, and jsonl is a file")
     if not is_folder and format not in ("auto", "jsonl"):
         raise BadArguments(f"{source} is a file, and {format} is a folder", hint="--format jsonl reads a file")
