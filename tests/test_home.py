@@ -96,6 +96,8 @@ def test_making_a_home_twice_changes_nothing(tmp_path: Path) -> None:
     with pytest.warns(UserWarning, match="left as it is: its name is Aria, not Somebody else") as told:
         Home.create(tmp_path / "aria", name="Somebody else").close()
     assert told[0].filename == __file__
+    with pytest.warns(UserWarning, match="left as it is: its emoji is none, not 🌿"):
+        Home.create(tmp_path / "aria", emoji="🌿").close()
     Home.create(tmp_path / "aria", name="Aria").close()  # no word where nothing is left out
 
     after = bytes_of(tmp_path / "aria")

@@ -129,8 +129,8 @@ class Home:
         hook: Hook | None = None,
         embedder: Embedder | None = None,
     ) -> Home:
-        """A new home with its core files. What stands in the folder already is left as it is, and another name is told. A
-        folder where one of this user's stood and vanished is refused, as it may only be unmounted, unless `again`."""
+        """A new home with its core files. What stands in the folder already is left as it is, and a warning tells another
+        name or emoji. A folder where one of this user's stood and vanished is refused, as it may only be unmounted, unless `again`."""
         from anima.prompt.identity import check
 
         for key, value in (("name", name), ("emoji", emoji)):
@@ -141,8 +141,12 @@ class Home:
         brand_new = make_home(path, world, again=again, **same)
         home = cls.open(path, clock=clock, dice=dice, env=env, hook=hook, embedder=embedder, **same)
         home.seed(name=name, emoji=emoji, bootstrap=brand_new)
-        if name and (has := home.identity.name) != name:
-            warnings.warn(f"what stands here is left as it is: its name is {printable(has)}, not {name}", stacklevel=3)
+        who = home.identity.resolved()
+        for key, asked, found in (("name", name, who.name), ("emoji", emoji, who.emoji)):
+            if asked and (has := found.value if found else "none") != asked:
+                warnings.warn(
+                    f"what stands here is left as it is: its {key} is {printable(has)}, not {asked}", stacklevel=3
+                )
         return home
 
     def close(self) -> None:
