@@ -115,3 +115,12 @@ def test_it_finds_in_a_new_conversation_what_it_was_told(home: Home) -> None:
 
     assert "The boat is called Aurora (MEMORY.md#L" in answer.text
     assert answer.text.count("Aurora") == 1  # the day's log does not say again what memory says
+
+
+def test_it_tells_all_that_memory_has_of_a_short_name(home: Home) -> None:
+    home.remember("Ana uses a Samsung, not an iPhone", section="People")
+    home.remember("Ana's birthday is on 4 March", section="People")
+    home.remember("Luis is allergic to walnuts", section="People")
+    (answer,) = talk(home, Models.of(home), ["What do you know about Ana?"])
+
+    assert "Samsung" in answer.text and "4 March" in answer.text and "walnuts" not in answer.text

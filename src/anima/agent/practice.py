@@ -126,7 +126,9 @@ def _told(tool: str, content: object, asked: str = "") -> str:
     if tool == "memory_search":
         # the hits that hold a word of what was said; where none does, for a question the best of them
         hits = given.get("hits") or []
-        words = {word for word in re.findall(r"\w+", asked.casefold()) if len(word) > 3} - _EMPTY
+        words = {
+            word.casefold() for word in re.findall(r"\w\w+", asked) if len(word) > 3 or not word.islower()
+        } - _EMPTY
         near = [hit for hit in hits if any(word in str(hit.get("text", "")).casefold() for word in words)]
         near = near or (hits[:1] if _PATTERN["asked"].search(asked) else [])
         return _listed(list(map(_line, near))) if near or _PATTERN["asked"].search(asked) else UNSURE
