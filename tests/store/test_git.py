@@ -141,6 +141,11 @@ def test_an_empty_commit_says_its_note(history: History) -> None:
     assert history.log()[0].paths == ()
 
 
+def test_a_reason_that_says_what_was_done_is_said_once(history: History) -> None:
+    history.commit({"MEMORY.md": b"x"}, replace(NOTE, what="forget", reason="forget"))
+    assert history.log()[0].subject == "forget MEMORY.md"
+
+
 NAMES = ("SOUL.md", "memory/a.md", "memory/b.md", "memory/deep/er/c.md", "memory.md", "é/ñ.md", "a b.md")
 
 

@@ -198,7 +198,7 @@ def message_of(note: Note, paths: Sequence[str]) -> str:
     ties = {"Actor": note.actor, "Session": note.session, "Rule": note.rule, "Batch": note.batch, "Ledger": anchor}
     trailers = [f"{name}: {_line(value, 200)}" for name, value in ties.items() if value]
     trailers += [f"Reason: {reason}"] if reason else []
-    return "\n".join([subject + (f": {told}" if told else ""), "", *trailers, ""])
+    return "\n".join([subject + (f": {told}" if told not in ("", note.what) else ""), "", *trailers, ""])
 
 
 def without_text(message: str, holds: Callable[[str], bool]) -> str:
