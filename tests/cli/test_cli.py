@@ -765,6 +765,7 @@ def test_an_interrupt_is_exit_code_130_and_one_line(aria: Path) -> None:
     assert "Traceback" not in shown
     code, shown = on_a_terminal("trust-home", "--home", aria, until=b"[y/N]", keys=b"\x03")
     assert (code, "Traceback" in shown) == (130, False)
+    assert shown.endswith("\nstopped; nothing is half done\n")  # on a line of its own, and not behind the question
 
 
 def test_saying_no_at_the_terminal_trusts_nothing(cli: Cli, tmp_path: Path) -> None:
@@ -1252,6 +1253,31 @@ def test_no_home_is_made_unasked_among_the_files_of_a_repository(cli: Cli, tmp_p
     assert cli("init", tmp_path / "code" / "home").code == 0  # a folder of its own, as the hint says
 
     assert cli("init", tmp_path / "code", "--yes").code == cli("init", tmp_path / "code").code == 0  # then it is a home
+
+
+def test_a_token_is_called_what_stands_behind_make_and_says_whose_it_is(cli: Cli, aria: Path) -> None:
+    made = cli("token", "make", "phone", "--scope", "group", "--as-owner", "--home", aria)
+    owners = cli("token", "make", "--name", "desk", "--as-owner", "--home", aria)
+
+    assert made.err.startswith("an agent's token ") and owners.err.startswith("the owner's token ")
+    listed = cli("token", "list", "--home", aria).out
+    assert re.search("agent group .* phone\n", listed) and re.search("owner .* desk\n", listed)
+    for words in (("make", "phone", "--name", "desk"), ("link", "phone"), ("path", "phone"), ("list", "phone")):
+        stray = cli("token", *words, "--as-owner", "--home", aria)
+        assert stray.code == 2 and "has no place for 'phone'" in stray.err
+    assert cli("token", "list", "--home", aria).out == listed
+
+
+def test_a_channel_without_a_token_says_which_command_takes_it(cli: Cli, aria: Path) -> None:
+    assert cli("channel", "--home", aria).out.endswith(f"\nNext: anima channel telegram --token --home {aria}\n")
+
+
+def test_a_narrow_terminal_loses_no_column_of_a_table(cli: Cli, aria: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cli("remember", "Luis likes tea", "--home", aria)
+    monkeypatch.setenv("COLUMNS", "30")
+    told = cli("history", "--home", aria).out
+
+    assert "revision" in told and "Luis" in told and "owner" in told
 
 
 def test_a_home_that_is_served_says_where_and_is_not_served_again(cli: Cli, aria: Path) -> None:

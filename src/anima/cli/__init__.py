@@ -114,10 +114,9 @@ def run(arguments: Sequence[str]) -> int:
             return int(program.invoke(context) or 0)
     except click.exceptions.Exit as ended:
         return ended.exit_code
-    except (KeyboardInterrupt, EOFError):
-        whisper("")  # closes the line on which a terminal shows ^C
-        return INTERRUPTED
-    except click.Abort:
+    except (KeyboardInterrupt, EOFError, click.Abort) as ended:
+        if ended.__context__ or not isinstance(ended, click.Abort):  # not where somebody said no
+            whisper("")  # closes the line on which a terminal shows ^C
         return INTERRUPTED
     except BrokenPipeError:
         return 0

@@ -163,10 +163,10 @@ def channel(
         whisper("another process is there, or it was switched off")
     owners, others = [each for each in home.config.owner if each.startswith(f"{name}:")], home.config.channels
     how = "has no token" if not account.token else f"stopped: {account.stopped}" if account.stopped else None
-    you = ", ".join(map(flat, owners)) or "nobody there yet: write to the bot, which says what to set"
     lines = [
         f"{flat(name)} {flat(how or ('is on' if account.on else 'is off'))}.",
-        f"You are {you}.",
+        f"You are {', '.join(map(flat, owners)) or 'nobody there yet: write to the bot, which says what to set'}.",
         f"Answered beside you: {others.others}; for at most {others.day_tokens:,} tokens a day.",
     ]
+    lines += [] if account.token else [f"Next: {called(f'channel {name} --token')}"]
     return Reply({"channel": name, "on": account.on, "stopped": account.stopped}, lines)

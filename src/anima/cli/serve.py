@@ -410,25 +410,27 @@ def token(home: Home, action: str, **asked: Any) -> Reply:
     from anima.web.tokens import Keyring
 
     keyring, name = Keyring(home.credentials, clock=home.clock), asked["id"]
+    if name and (action in ("list", "link", "path") or (action == "make" and asked["name"])):
+        raise BadArguments(f"token {action} has no place for {name!r}", hint="anima token --help")
     if action == "make":
         scope = Scope.parse(asked["scope"]) if asked["scope"] else None
-        about = {each: asked[each] for each in ("name", "sender", "days")}
+        about = {"name": name or asked["name"] or "token", "sender": asked["sender"], "days": asked["days"]}
         made, secret = keyring.make_for(home.agent, scope=scope, **about)
-        whisper(f"token {made.id}, until {made.expires:%Y-%m-%d}; it is shown only now")
+        whisper(
+            f"{'an agent' if scope else 'the owner'}'s token {made.id}, until {made.expires:%Y-%m-%d}; it is shown only now"
+        )
         return Reply({**plain(made), "token": secret}, secret)
     if action == "list":
         found, lines = keyring.all(), []
         for each in found:
             kind = {"owner": "owner", "page": "browser"}.get(each.kind) or f"agent {each.scope}"
-            until = f"until {each.expires:%Y-%m-%d}" if each.expires else "until revoked"
-            lines.append(f"{each.id}  {kind:<16} {until:<16} {flat(each.name)}")
+            lines.append(f"{each.id}  {kind:<16} until {str(each.expires or 'revoked')[:10]:<10} {flat(each.name)}")
         return Reply(found, lines or f"no tokens; {show.called('token make')} makes one")
     if action == "link":
         from anima.web import homes, serve
 
         at = keyring.served_at()
-        url = f"http://{homes.HOST}:{asked['port'] or serve.PORT}" if asked["port"] or not at else at
-        link = keyring.link(url)
+        link = keyring.link(at if at and not asked["port"] else f"http://{homes.HOST}:{asked['port'] or serve.PORT}")
         now = "" if at else "; nobody serves it just now"
         whisper(f"it works once, for ten minutes, while the home is served{now}")
         return Reply({"link": link}, link)
@@ -439,8 +441,7 @@ def token(home: Home, action: str, **asked: Any) -> Reply:
     if action not in ("revoke", "clear"):
         raise BadArguments(f"there is no action {action!r}; there are make, list, revoke, clear, link, path")
     if not name:
-        what = "token" if action == "revoke" else "token or agent"
-        raise BadArguments(f"say which {what}", hint="anima token list")
+        raise BadArguments(f"say which token{' or agent' * (action == 'clear')}", hint="anima token list")
     if action == "revoke":
         gone = keyring.revoke(name)
         return Reply({"revoked": gone.id}, f"revoked: {gone.id} ({flat(gone.name)})")

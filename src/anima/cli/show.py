@@ -218,7 +218,9 @@ def console(*, stderr: bool = False) -> Console:
     from rich.console import Console
 
     colours: Any = None if os.environ.get("NO_COLOR") else "auto"
-    return Console(stderr=stderr, highlight=False, markup=False, emoji=False, soft_wrap=False, color_system=colours)
+    made = Console(stderr=stderr, highlight=False, markup=False, emoji=False, soft_wrap=False, color_system=colours)
+    made.width = max(made.width, 60)  # below that a table would lose columns: a narrower terminal wraps its rows
+    return made
 
 
 def inert(text: str, *, kept: str = "\n\t") -> str:

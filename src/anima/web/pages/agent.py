@@ -278,7 +278,7 @@ def settings(here: Served, request: Request) -> dict[str, Any]:
     home = here.home
     rows = {key: {"value": value, "source": source} for key, value, source in home.settings()}
     given: dict[str, Any] = {"rows": rows, "wrong": ""}
-    given |= {"models": (), "schedule": state_of(home.site.store), "zone": str(home.site.zone() or "the system’s")}
+    given |= {"models": (), "schedule": state_of(home.site.store), "zone": str(home.site.zone() or "")}
     given |= connecting(here) | {"tokens": here.keyring.all(), "seen": here.keyring.seen}
     try:
         return given | {"models": () if here.hosted else models_of(home).all()}
