@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import re
+import stat
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+import anima
 from anima import Home, Remark
 
 
@@ -206,3 +209,16 @@ def test_what_the_system_does_not_let_us_read_is_damage_with_its_mode(ordinary: 
     assert set(found) == {"notes", "SOUL.md"}
     assert "does not let us read it (mode 0000, owner" in found["SOUL.md"].message
     assert found["SOUL.md"].do == f"chmod u+rwX {ordinary}/SOUL.md"
+
+
+def test_a_home_that_cannot_be_written_is_told_in_two_lines_and_mended(ordinary: Path) -> None:
+    folders = [ordinary / top / name for top in (".anima", ".git") for name in ("", *os.listdir(ordinary / top))]
+    shut = sorted(path for path in folders if path.is_dir())
+    for folder in shut:
+        folder.chmod(0o500)
+    found = [remark for remark in anima.doctor(ordinary).found if remark.name == "unreadable"]
+
+    assert [remark.about for remark in found] == [".anima", ".git"]
+    assert re.match(r"\.git and \d+ more: the system does not let us write them \(mode 0500", found[1].message)
+    assert not [remark for remark in anima.doctor(ordinary, repair=True).left if remark.level == "damage"]
+    assert {stat.S_IMODE(path.stat().st_mode) for path in shut} == {0o700}

@@ -68,7 +68,9 @@ class CheckedFiles(_Checked):
         shut = [path for path, mode, wanted in self._modes(MACHINE) if wanted & ~mode]
         if is_own or MACHINE in shut:
             shut += [path for path, _, _ in self._modes(".git")]
-        return map(self._unreadable, shut)
+        for top in (MACHINE, ".git"):  # one remark for each, however much lies there
+            if those := [path for path in shut if path.partition("/")[0] == top]:
+                yield self._unreadable(those[0], f" and {len(those) - 1:,} more" if len(those) > 1 else "")
 
     def check(self) -> Iterator[Remark]:
         if (free := self._folder.free_bytes()) < ROOM:
@@ -151,11 +153,12 @@ class CheckedFiles(_Checked):
             kept = "does not write to it" if self._folder.holds_every_name(found) else "neither reads nor writes it"
             yield remark("document-hardlinked", path, f"{path} has {found.st_nlink} names; anima {kept}.")
 
-    def _unreadable(self, path: str) -> Remark:
+    def _unreadable(self, path: str, more: str = "") -> Remark:
         found = os.stat(path, dir_fd=self._folder.fd, follow_symlinks=False)
         mode = f"mode {stat.S_IMODE(found.st_mode):04o}, owner {found.st_uid}"
         do = "" if path.startswith(".") else f"chmod u+rwX {shlex.quote(f'{self._folder.root}/{path}')}"
-        said = f"{path}: the system does not let us read it ({mode})."
+        verb = "write" if found.st_mode & 0o500 == 0o500 else "read"
+        said = f"{path}{more}: the system does not let us {verb} {'them' if more else 'it'} ({mode})."
         return remark("unreadable", path, said, do=do)
 
     def _modes(self, *tops: str) -> Iterator[tuple[str, int, int]]:
@@ -173,9 +176,10 @@ class CheckedFiles(_Checked):
     def mend(self, found: Remark) -> str:
         store, path = self._folder, found.about
         if found.name == "unreadable":
-            seen = os.stat(path, dir_fd=store.fd, follow_symlinks=False)
-            top, is_folder = path.partition("/")[0], stat.S_ISDIR(seen.st_mode)
-            set_mode(store, path, _wanted_mode(top, stat.S_IMODE(seen.st_mode), is_folder=is_folder))
+            seen, top = os.stat(path, dir_fd=store.fd, follow_symlinks=False), path.partition("/")[0]
+            wanted = _wanted_mode(top, stat.S_IMODE(seen.st_mode), is_folder=stat.S_ISDIR(seen.st_mode))
+            for each, _, mode in [(path, 0, wanted), *(self._modes(top) if top.startswith(".") else ())]:
+                set_mode(store, each, mode)
             return "you can read and write it again"
         if found.name == "modes":
             wrong = [(each, wanted) for each, _, wanted in self._modes()]
