@@ -66,5 +66,5 @@ def merge(base: str, ours: str, theirs: str) -> str | None:
 
 def _hunks(base: list[str], other: str) -> list[_Hunk]:
     new = other.splitlines(keepends=True)
-    steps = SequenceMatcher(None, base, new, autojunk=False).get_opcodes()
+    steps = SequenceMatcher(None, base, new).get_opcodes()  # lines that stand there very often tie nothing together
     return [(i1, i2, new[j1:j2]) for tag, i1, i2, j1, j2 in steps if tag != "equal"]
