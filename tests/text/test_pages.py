@@ -88,6 +88,8 @@ def test_a_word_that_only_begins_a_sentence_is_no_sure_name() -> None:
     assert placed(page, line, choose=lambda likely, otherwise: "Projects").section == "Projects"
     assert placed(page, "Zebras are my favourite animal").section == "Notes"  # many of them are no person
     assert placed(page, "Karin has moved to Lyon")[1:] == ("People", ())
+    for name in ("Luis", "Zoë", "Fatima", "Jürgen"):  # a common first name is one, wherever nobody was told of yet
+        assert placed(page, f"{name} is allergic to walnuts")[1:] == ("People", ())
 
 
 def test_who_is_asked_may_leave_it_or_name_a_heading_of_their_own() -> None:

@@ -27,7 +27,7 @@ from typing import NamedTuple
 
 from anima.errors import BadArguments, BadPath
 from anima.model import Choose, DocPath
-from anima.text import bullet_text, cut, markdown, words_in
+from anima.text import bullet_text, cut, markdown, read_table, word_set, words_in
 from anima.text.markdown import Section, View, bullet_of, heading_of, lines_of, newline_of, sections, without_tail
 
 NOTES = "Notes"
@@ -43,7 +43,11 @@ _FIELD = re.compile(
 _NO_TITLE = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]|<!--|-->")  # what would make more of a heading than its words
 _DREAMED = re.compile(r"Dreamed\b")
 _NO_LETTERS = bytes(byte for byte in range(128) if not chr(byte).isalnum() and byte != 10)
-_CAPITAL, _MANY = re.compile(r"[^\W\d_]"), re.compile(r"\W*\w+s (?:are|were|have|do)\b")
+_WORD, _CAPITAL, _MANY = (
+    re.compile(r"[^\W\d_]+"),
+    re.compile(r"[^\W\d_]"),
+    re.compile(r"\W*\w+s (?:are|were|have|do)\b"),
+)
 _GOES_ON = re.compile(r"[^\S\n]+\S|[a-zß-öø-ÿа-я]")  # a line of the item above it: set in, or going on in small letters
 
 
@@ -152,7 +156,8 @@ def _most_alike(
     said = [[without_tail(bullet_text(row), loose=True) for row in lines[at]] for at in places]
     titles, own = [known[at][0].title for at in places], without_tail(bullet_text(line), loose=True)
     likely = likelihoods(titles, said, own)
-    bare = likelihoods(titles, said, _CAPITAL.sub(lambda first: first[0].lower(), own, count=1))  # if that is no name
+    lowered = _CAPITAL.sub(lambda first: first[0].lower(), own, count=1)
+    bare = likely if opens_with_a_name(own) else likelihoods(titles, said, lowered)  # if the capital is a sentence's
     ranked = sorted(zip(likely, places, strict=True), key=lambda each: (-each[0], each[1]))
     free = [at for _, at in ranked if markdown.marked_at(marks, known[at][1], also=_DREAMED) is None]
     rest = next((found[at] for at in sorted(free) if found[at].title.casefold() == NOTES.casefold()), None)
@@ -221,6 +226,12 @@ def likelihoods(heads: Sequence[str], lines: Sequence[Sequence[str]], line: str)
     return [each / (1 + sum(odds)) for each in odds]
 
 
+def opens_with_a_name(line: str) -> bool:
+    """Whether a line begins with a common first name."""
+    word, known = _WORD.search(line), word_set(read_table("text", "names")["first"])
+    return word is not None and word[0][0].isupper() and plain(word[0]) in known
+
+
 def features(known: Meanings, heads: Sequence[str], lines: Sequence[Sequence[str]], line: str) -> list[Vector]:
     """What is looked at of each section, as numbers."""
     mine, titles = _read(line), [_read(head) for head in heads]
@@ -262,9 +273,8 @@ def _read(text: str) -> _Read:
     and so has one that begins with a name: with an unknown word and a capital, unless it is many ("Zebras are …")."""
     words, names, rows, is_many = dict[str, None](), set[str](), table().rows, _MANY.match(text)
     for number, (raw, forms) in enumerate(words_in(text)):
-        is_name = (
-            len(raw) > 1 and raw[:1].isupper() and (number > 0 or not (is_many or any(form in rows for form in forms)))
-        )
+        is_name = len(raw) > 1 and raw[:1].isupper()
+        is_name &= number > 0 or not (is_many or any(form in rows for form in forms))
         words.update(dict.fromkeys(forms))
         names.update(forms if is_name else ())
     leads = bool(words) and next(iter(words)) in names
