@@ -18,7 +18,7 @@ import threading
 import time
 import weakref
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Any
@@ -274,11 +274,10 @@ def _is_busy(error: sqlite3.Error) -> bool:
 
 def mark_of(path: str) -> tuple[int, int] | None:
     """What tells a file from another at its place; None where there is none."""
-    try:
+    with suppress(OSError):
         found = os.stat(path)
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino
+        return found.st_dev, found.st_ino
+    return None
 
 
 def _kept(value: Any) -> Any:
