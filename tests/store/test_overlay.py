@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 import os
 import shutil
 import signal
@@ -31,6 +32,7 @@ from anima.errors import (
     Refused,
     StaleWrite,
 )
+from anima.ledger import FORMAT, ORIGINAL, Key, sealed
 from anima.model import Actor, DocPath, Origin, digest_of
 from anima.store.rows.sqlite import OneFile
 from anima.testing.store_contract import add
@@ -233,6 +235,27 @@ def test_lines_of_a_template_are_trusted_as_its_own_ledger_says(tmp_path: Path, 
         home.append(path.text, f"{lines[2]}\n")  # which takes it over, and vouches for nothing
         told = home.site.store.provenance
         assert [told.source(path, line).trusted for line in lines] == [True, False, True]
+
+
+@pytest.mark.parametrize("spoilt", ["no key", "an older format"])
+def test_a_template_whose_ledger_cannot_be_read_is_not_believed_and_the_doctor_says_so(
+    tmp_path: Path, template: Path, spoilt: str
+) -> None:
+    ledger, key = (template / ".anima" / name for name in ("ledger.jsonl", "key"))
+    if spoilt == "no key":
+        key.unlink()
+    else:
+        first, _, rest = ledger.read_text().partition("\n")
+        about = {
+            name: value for name, value in json.loads(first).items() if name not in ("n", "t", "kind", "prev", "hash")
+        }
+        older = {**about, "format": FORMAT - 1}
+        made = sealed(1, json.loads(first)["t"], "home", older, prev=ORIGINAL, key=Key(key.read_bytes()))[1]
+        ledger.write_text(made.decode() + rest)
+    with opened(tmp_path / "uppers", template) as home:
+        assert home.is_vouched_for
+        assert not home.site.store.provenance.source(DocPath.parse("AGENTS.md"), "- answer in one sentence").trusted
+        assert any("its lines count as from outside" in remark.message for remark in home.upkeep.doctor())
 
 
 def test_a_template_that_nobody_vouched_for_is_not_believed(

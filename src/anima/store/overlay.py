@@ -19,8 +19,8 @@ from pathlib import Path
 from typing import Any
 
 from anima.config import OTHERS_WORDS
-from anima.errors import BadArguments, HomeError, NoSuchDocument, Refused, StaleWrite
-from anima.ledger import Key, Ledger
+from anima.errors import BadArguments, Damaged, HomeError, NoSuchDocument, Refused, StaleWrite
+from anima.ledger import FORMAT, Key, Ledger, first_of
 from anima.ledger.views import OWNERS, Provenance
 from anima.model import Actor, DocPath, Document, Entry, Kind, Origin, Source, Verdict, fold
 from anima.store import Batch, Documents, Lineage, OpenFile, Store, Written
@@ -80,27 +80,27 @@ class Below:
         self._view: tuple[int, Provenance | None] = (-1, None)
 
     def source(self, path: DocPath, line: str) -> Source:
-        if not self.is_trusted():
-            return Source(actor=Actor.OUTSIDE, origin=Origin.PEER)  # nobody vouched for what stands there
-        view = self._folded()
-        return view.source(path, line) if view else OWNERS
+        with suppress(HomeError, OSError):
+            if self.is_trusted():
+                return view.source(path, line) if (view := self.read_ledger()) else OWNERS
+        return Source(actor=Actor.OUTSIDE, origin=Origin.PEER)  # nobody vouched for it, or nobody can tell any more
 
     def knows(self, path: DocPath) -> bool:
-        view = self._folded()
-        return view is not None and view.knows(path)
+        with suppress(HomeError, OSError):
+            return (view := self.read_ledger()) is not None and view.knows(path)
+        return False
 
-    def _folded(self) -> Provenance | None:
-        """What its ledger says, read and neither begun nor mended; None where there is none that we can read."""
-        try:
-            size = self.store.log.size()
-            if size != self._view[0]:
-                view, secret = None, self.store.state.get("key") if size else None
-                if secret:
-                    view = Provenance(key := Key(secret))
-                    view.follow(Ledger(self.store.log, key=key, clock=lambda: datetime.min.replace(tzinfo=UTC)))
-                self._view = (size, view)
-        except (HomeError, OSError):
-            return None
+    def read_ledger(self) -> Provenance | None:
+        """What its ledger says, read and neither begun nor mended; None where there is none. Raises Damaged for one that
+        cannot be read, or has another format."""
+        if (size := self.store.log.size()) != self._view[0]:
+            view, secret, first = None, self.store.state.get("key"), first_of(self.store.log)[0] if size else None
+            if size and not (secret and first and first.fields.get("format") == FORMAT):
+                raise Damaged("the ledger of the layer below cannot be read")
+            if size and secret:
+                view = Provenance(key := Key(secret))
+                view.follow(Ledger(self.store.log, key=key, clock=lambda: datetime.min.replace(tzinfo=UTC)))
+            self._view = (size, view)
         return self._view[1]
 
 

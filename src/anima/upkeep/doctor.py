@@ -336,7 +336,12 @@ class _Below:
         self._store = store
 
     def check(self) -> Iterator[Remark]:
-        return (_remark("outgrown", path) for path in self._store.outgrown())
+        for below in self._store.layers.all:
+            try:
+                below.read_ledger()
+            except HomeError:
+                yield _remark("unread-below", below.store.name)
+        yield from (_remark("outgrown", path) for path in self._store.outgrown())
 
     def mend(self, found: Remark) -> str:
         return ""
