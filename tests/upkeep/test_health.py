@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import stat
 import tempfile
 from collections.abc import Iterator
@@ -219,6 +218,6 @@ def test_a_home_that_cannot_be_written_is_told_in_two_lines_and_mended(ordinary:
     found = [remark for remark in anima.doctor(ordinary).found if remark.name == "unreadable"]
 
     assert [remark.about for remark in found] == [".anima", ".git"]
-    assert re.match(r"\.git and \d+ more: the system does not let us write them \(mode 0500", found[1].message)
+    assert ".git: the system does not let us write it (mode 0500" in found[1].message
     assert not [remark for remark in anima.doctor(ordinary, repair=True).left if remark.level == "damage"]
     assert {stat.S_IMODE(path.stat().st_mode) for path in shut} == {0o700}

@@ -68,9 +68,7 @@ class CheckedFiles(_Checked):
         shut = [path for path, mode, wanted in self._modes(MACHINE) if wanted & ~mode]
         if is_own or MACHINE in shut:
             shut += [path for path, _, _ in self._modes(".git")]
-        for top in (MACHINE, ".git"):  # one remark for each, however much lies there
-            if those := [path for path in shut if path.partition("/")[0] == top]:
-                yield self._unreadable(those[0], f" and {len(those) - 1:,} more" if len(those) > 1 else "")
+        return map(self._unreadable, sorted({path.partition("/")[0]: path for path in reversed(shut)}.values()))
 
     def check(self) -> Iterator[Remark]:
         if (free := self._folder.free_bytes()) < ROOM:
@@ -153,12 +151,11 @@ class CheckedFiles(_Checked):
             kept = "does not write to it" if self._folder.holds_every_name(found) else "neither reads nor writes it"
             yield remark("document-hardlinked", path, f"{path} has {found.st_nlink} names; anima {kept}.")
 
-    def _unreadable(self, path: str, more: str = "") -> Remark:
+    def _unreadable(self, path: str) -> Remark:
         found = os.stat(path, dir_fd=self._folder.fd, follow_symlinks=False)
         mode = f"mode {stat.S_IMODE(found.st_mode):04o}, owner {found.st_uid}"
         do = "" if path.startswith(".") else f"chmod u+rwX {shlex.quote(f'{self._folder.root}/{path}')}"
-        verb = "write" if found.st_mode & 0o500 == 0o500 else "read"
-        said = f"{path}{more}: the system does not let us {verb} {'them' if more else 'it'} ({mode})."
+        said = f"{path}: the system does not let us {('read', 'write')[found.st_mode & 0o500 == 0o500]} it ({mode})."
         return remark("unreadable", path, said, do=do)
 
     def _modes(self, *tops: str) -> Iterator[tuple[str, int, int]]:
@@ -176,10 +173,9 @@ class CheckedFiles(_Checked):
     def mend(self, found: Remark) -> str:
         store, path = self._folder, found.about
         if found.name == "unreadable":
-            seen, top = os.stat(path, dir_fd=store.fd, follow_symlinks=False), path.partition("/")[0]
-            wanted = _wanted_mode(top, stat.S_IMODE(seen.st_mode), is_folder=stat.S_ISDIR(seen.st_mode))
-            for each, _, mode in [(path, 0, wanted), *(self._modes(top) if top.startswith(".") else ())]:
-                set_mode(store, each, mode)
+            top = path.partition("/")[0]  # of machinery and repository the first alone is told
+            for each, _, wanted in [one for one in self._modes(top) if top.startswith(".") or one[0] == path]:
+                set_mode(store, each, wanted)
             return "you can read and write it again"
         if found.name == "modes":
             wrong = [(each, wanted) for each, _, wanted in self._modes()]
