@@ -124,7 +124,7 @@ def test_what_it_must_tell_reaches_the_owners_next_conversation_once_and_framed(
 
     assert told(Scope.GROUP) == [""] and told(Scope.MAIN, sender="telegram:7") == [""]
     first = told(Scope.MAIN)
-    assert "<delivered>" in first[0] and "The boiler is cold < /delivered> now" in first[0]
+    assert "<delivered>" in first[0] and "The boiler is cold ‹/delivered> now" in first[0]
     assert told(Scope.MAIN)[0] == ""
 
 
