@@ -246,7 +246,9 @@ def test_a_key_that_was_set_right_counts_from_the_next_turn_on(talking: Talking)
         models.use("openai-chat:loopback", url=server.url, key=server.key)
         told = talking.told(talking.say(said["id"], "Hello?"))
 
-    assert error["text"] == "the model's server does not know this key, or was given none" and words(told) == "Here I am."
+    assert (
+        error["text"] == "the model's server does not know this key, or was given none" and words(told) == "Here I am."
+    )
 
 
 def test_cards_of_a_conversation_are_told_and_stand_in_it(talking: Talking) -> None:
