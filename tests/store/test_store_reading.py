@@ -18,6 +18,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from anima import Home
 from anima.errors import BadPath, BadText, Damaged, HomeError, NoSuchDocument, NoSuchHome, Refused
 from anima.model import DocPath, Document, digest_of
 from anima.store.folder import MAX_BYTES, Folder
@@ -619,3 +620,29 @@ def test_a_document_says_nothing_of_where_the_home_is(store: Folder) -> None:
         messages.append(str(caught.value) + str(caught.value.hint))
 
     assert store.root not in repr(document) + "".join(messages)
+
+
+def test_a_home_that_may_only_be_read_is_searched(tmp_path: Path) -> None:
+    def found(place: Path) -> list[str]:
+        with Home.open(place) as home:
+            hits = home.search("Samsung", scope="main")
+            return [hits[0].text, home.sessions.find("boiler").hits[0].preview, *hits.notes]
+
+    def made(place: Path) -> Path:
+        with Home.create(place, name="Aria") as home:
+            home.remember("Ana uses a Samsung", section="People")
+            with home.session(scope="main") as session:
+                session.log("user", "the boiler is cold")
+        return place
+
+    expected = found(made(tmp_path / "ours"))  # and all is imported that an ordinary user may not read
+    with an_ordinary_users_folder() as folder:
+        place = made(folder / "theirs")
+        try:
+            for path in [place, *place.rglob("*")]:
+                path.chmod(0o555 if path.is_dir() else 0o444)
+            before = sorted(place.rglob("*"))
+            assert found(place) == expected and sorted(place.rglob("*")) == before
+        finally:
+            for path in [place, *place.rglob("*")]:
+                path.chmod(0o755)

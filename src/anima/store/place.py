@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import os
+import tempfile
 import threading
 from collections.abc import Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
@@ -78,6 +79,7 @@ class FolderStore(Batches):
         self._anchored: tuple[str | None, int] = (None, 0)  # the head of history, and the last record it knows of
         self._viewed = -1  # how long the ledger was when the view was last brought up to date
         self._held_settings: bytes | None = None  # the configuration as history is known to hold it
+        self._aside: tempfile.TemporaryDirectory[str] | None = None
         self._mutex = threading.RLock()  # taken after the home lock, never before it
         self.log = self.machine.log("ledger.jsonl")
 
@@ -97,7 +99,11 @@ class FolderStore(Batches):
     def scratch(self, name: str, *, make: bool = False) -> str:
         if make:
             self.machine.make()
-        return f"{self.documents.root}/.anima/{name}"
+        place = f"{self.documents.root}/.anima"
+        held, ours = place if os.path.isdir(place) else self.documents.root, os.access in os.supports_effective_ids
+        if self._aside is None and not os.access(held, os.W_OK, effective_ids=ours):
+            self._aside = tempfile.TemporaryDirectory(prefix="anima-")  # a home that may only be read is searched, too
+        return f"{self._aside.name if self._aside else place}/{name}"
 
     def logs(self, folder: str, *, suffix: str = ".jsonl", mend: Mend = never_whole) -> LineFolder:
         return LineFolder(self.documents, self.machine, folder, suffix=suffix, mend=mend)
@@ -356,6 +362,8 @@ class FolderStore(Batches):
                 self._history.close()
             self.log.close()
             self.documents.close()
+            if self._aside is not None:
+                self._aside.cleanup()
             self.machine.lock.close()
 
 
