@@ -622,11 +622,18 @@ def test_a_document_says_nothing_of_where_the_home_is(store: Folder) -> None:
     assert store.root not in repr(document) + "".join(messages)
 
 
-def test_a_home_that_may_only_be_read_is_searched(tmp_path: Path) -> None:
+def test_a_home_that_may_only_be_read_is_searched_and_tells_of_its_past(tmp_path: Path) -> None:
     def found(place: Path) -> list[str]:
         with Home.open(place) as home:
             hits = home.search("Samsung", scope="main")
-            return [hits[0].text, home.sessions.find("boiler").hits[0].preview, *hits.notes]
+            why = home.past.why("MEMORY.md", hits[0].start_line).sentence[:14]
+            return [
+                hits[0].text,
+                home.sessions.find("boiler").hits[0].preview,
+                why,
+                home.past.log()[0].what,
+                *hits.notes,
+            ]
 
     def made(place: Path) -> Path:
         with Home.create(place, name="Aria") as home:
@@ -643,6 +650,11 @@ def test_a_home_that_may_only_be_read_is_searched(tmp_path: Path) -> None:
                 path.chmod(0o555 if path.is_dir() else 0o444)
             before = sorted(place.rglob("*"))
             assert found(place) == expected and sorted(place.rglob("*")) == before
+            with (
+                Home.open(place) as home,
+                pytest.raises(Damaged, match="this home may only be read; nothing was changed"),
+            ):
+                home.remember("Ana has a cat")
         finally:
             for path in [place, *place.rglob("*")]:
                 path.chmod(0o755)

@@ -9,6 +9,7 @@ open meanwhile is refused. Not here: what the files mean; which ones there are (
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -50,6 +51,7 @@ class Machine:
     def __init__(self, store: HeldFolder) -> None:
         self._store = self.store = store
         lock = f"{MACHINE}/lock"
+        self.only_reads = False  # as the file of ours was that was opened last
         self.lock = HomeLock(lambda: self.own(lock), lambda: store.stat(lock), entered=self._look_round)
 
     def _look_round(self) -> None:
@@ -184,14 +186,20 @@ class Machine:
             return self._store.beneath(path, flags)
 
     def own(self, path: str, flags: int = 0) -> int:
-        """A file that is ours for good (lock, ledger), made when it is missing. Raises Damaged for anything odd."""
+        """A file that is ours for good (lock, ledger), made when it is missing. Raises Damaged for anything odd. In a home that
+        may only be read, it can be locked and read."""
         with _usable(path):
-            fd = self._made(path, flags | os.O_RDWR | os.O_CREAT | os.O_NONBLOCK)
+            try:
+                fd, self.only_reads = self._made(path, flags | os.O_RDWR | os.O_CREAT | os.O_NONBLOCK), False
+            except OSError as error:
+                if error.errno not in (errno.EACCES, errno.EROFS):
+                    raise
+                fd, self.only_reads = self._made(path, os.O_RDONLY | os.O_NONBLOCK), True
             try:
                 found = os.fstat(fd)
                 if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
                     raise Damaged(f"{_short(path)} is not a regular file with one name; nothing was changed")
-                if stat.S_IMODE(found.st_mode) != 0o600:
+                if not self.only_reads and stat.S_IMODE(found.st_mode) != 0o600:
                     os.fchmod(fd, 0o600)
             except BaseException:
                 os.close(fd)
@@ -239,7 +247,12 @@ class FileLog(Handle):
 
     def append(self, data: bytes, *, sync: bool) -> None:
         """One write, continued when it is short. After an error the record stands whole, or not at all, or torn."""
+        if self._machine.only_reads:
+            self.close()  # it may be written to by now
         before = self.size()
+        if self._machine.only_reads:
+            hint = "it is another user's, or its disk is mounted for reading alone"
+            raise Damaged("this home may only be read; nothing was changed", hint=hint)
         with _usable(self._path):
             append_all(self._handle(), data, before)  # a torn line readers pass over, and whoever adds next cuts it
             if sync:
