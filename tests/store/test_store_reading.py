@@ -631,7 +631,7 @@ def test_a_home_that_may_only_be_read_is_searched_and_tells_of_its_past(tmp_path
                 hits[0].text,
                 home.sessions.find("boiler").hits[0].preview,
                 why,
-                home.past.log()[0].what,
+                home.past.log()[0].subject,
                 *hits.notes,
             ]
 

@@ -24,7 +24,7 @@ from anima.model import LONG, MAX_BYTES, Change, DocPath, Kind, Verdict, digest_
 from anima.store import Batch, Rules, text_of
 from anima.store.edits import Present, edit_of, intent_of, must_allow, seen_record
 from anima.store.folder import Folder
-from anima.store.private import STAGE, Machine
+from anima.store.private import STAGE, Machine, only_read_by
 from anima.store.safe_open import Unconfirmed, as_damage, assured, held, read_range, signature_of, write_all
 
 # What a crash left of one edit: it stands; half is done, and can be finished; it was not begun, and can be; a piece of an
@@ -135,7 +135,7 @@ class Batches(Protocol):
 
     def stage(self, path: DocPath, mode: int, text: str) -> str:
         """A durable copy of a document's new text, not yet in its place."""
-        with as_damage(f"{path}: cannot be written"):  # what stands in the way there is nobody's path
+        with as_damage(f"{path}: cannot be written", instead=only_read_by):  # what is in the way there is nobody's path
             return self.machine.stage(text.encode("utf-8"), mode=mode)
 
     def _begin(self, path: DocPath, mode: int, ahead: _Ahead, new: str) -> None:

@@ -192,7 +192,7 @@ class Machine:
             try:
                 fd, self.only_reads = self._made(path, flags | os.O_RDWR | os.O_CREAT | os.O_NONBLOCK), False
             except OSError as error:
-                if error.errno not in (errno.EACCES, errno.EROFS):
+                if only_read_by(error) is None:
                     raise
                 fd, self.only_reads = self._made(path, os.O_RDONLY | os.O_NONBLOCK), True
             try:
@@ -250,10 +250,9 @@ class FileLog(Handle):
         if self._machine.only_reads:
             self.close()  # it may be written to by now
         before = self.size()
-        if self._machine.only_reads:
-            hint = "it is another user's, or its disk is mounted for reading alone"
-            raise Damaged("this home may only be read; nothing was changed", hint=hint)
-        with _usable(self._path):
+        with as_damage(f"{_short(self._path)} cannot be used", instead=only_read_by):
+            if self._machine.only_reads:
+                raise OSError(errno.EROFS, "")
             append_all(self._handle(), data, before)  # a torn line readers pass over, and whoever adds next cuts it
             if sync:
                 os.fsync(self._handle())
@@ -348,6 +347,13 @@ def _short(path: str) -> str:
 
 def _usable(name: str) -> AbstractContextManager[None]:
     return as_damage(f"{_short(name)} cannot be used", "; nothing was changed")
+
+
+def only_read_by(error: OSError) -> Damaged | None:
+    """What a home that may only be read says to whoever would write it; None for another error."""
+    hint = "it is another user's, or its disk is mounted for reading alone"
+    said = Damaged("this home may only be read; nothing was changed", hint=hint)
+    return said if error.errno in (errno.EACCES, errno.EROFS) else None
 
 
 # -- names ------------------------------------------------------------------------------------------------------------------
