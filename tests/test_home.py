@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import random
 import re
@@ -36,7 +37,7 @@ from anima import (
 from anima.cli import run
 from anima.layout import STARTERS
 from anima.ledger import FORMAT
-from anima.model import Receipt, Status
+from anima.model import Receipt, Status, digest_of
 from owning import as_owner
 
 CORE = {name for name in STARTERS if name != "BOOTSTRAP.md"}
@@ -598,6 +599,22 @@ def test_what_cannot_be_taken_back_is_named_for_what_it_is(tmp_path: Path) -> No
 
 
 # -- what became of a change --------------------------------------------------------------------------------------------
+
+
+def test_a_long_text_that_grows_is_cut_or_changes_has_the_digest_of_all_of_it() -> None:
+    long = "".join(f"- [14:30] reading {n} é\n" for n in range(4_000))
+    texts = [
+        long,
+        f"{long}- one more\n",
+        f"{long}- one more\n- and one\n",
+        long,
+        f"x{long[1:]}",
+        long[:-9],
+        "short",
+        long,
+    ]
+
+    assert [digest_of(text) for text in texts] == [hashlib.sha256(text.encode()).hexdigest() for text in texts]
 
 
 def test_every_written_receipt_has_the_digest_of_the_document_as_it_then_stands(tmp_path: Path) -> None:

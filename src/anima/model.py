@@ -259,6 +259,7 @@ def _check_path(raw: str, text: str, forbidden: frozenset[str]) -> None:
             raise BadPath(raw, f"each part of a path has at most {MAX_SEGMENT_BYTES} bytes")
 
 
+SHORT = 50_000  # characters of a text up to which nothing is kept of it
 LONG = 1_000_000  # characters of a text from which on it pays to keep what was found out of it
 _Text = TypeVar("_Text", bound=Sized)
 _Found = TypeVar("_Found")
@@ -285,14 +286,21 @@ def kept(few: int) -> Callable[[Callable[[_Text], _Found]], Callable[[_Text], _F
     return keeping
 
 
+_grown = ("", hashlib.sha256())  # the last text that is no short one, and its hash so far: a log is only added to
+
+
 def digest_of(text: str | None) -> str:
     """The digest of a document's text, which serves as its version and as the ETag of the faces; "" where nothing stands."""
-    return "" if text is None else _digest_of(text)
-
-
-@kept(2)
-def _digest_of(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+    global _grown
+    if text is None:
+        return ""
+    before, hashed = _grown
+    if not text.startswith(before):
+        before, hashed = "", hashlib.sha256()
+    (whole := hashed.copy()).update(text[len(before) :].encode("utf-8", "surrogatepass"))
+    if len(text) > SHORT:
+        _grown = text, whole
+    return whole.hexdigest()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

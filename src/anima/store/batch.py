@@ -60,7 +60,7 @@ class Batches(Protocol):
     def carry_out(self, batch: Batch) -> tuple[Intent | None, tuple[str, ...]]:
         """Writes a batch: its intent, None where nothing changed, and the digest of each new text. Raises StaleWrite or
         Damaged with nothing changed; only Unconfirmed means that all is written, and the disk did not give its word."""
-        found = [self._looked_at(change) for change in batch.changes]
+        found = [self._looked_at(change, is_log=batch.is_log) for change in batch.changes]
         self.keep_before(batch)
         planned, ahead = list[Planned](), _Ahead()
         try:
@@ -96,10 +96,10 @@ class Batches(Protocol):
         with suppress(HomeError):  # intent and files are on the disk: whoever looks next finds that it stands
             self.ledger.done(intent.id, sync=False)
 
-    def _looked_at(self, change: Change) -> Present:
+    def _looked_at(self, change: Change, *, is_log: bool) -> Present:
         """What stands there, once it is known where it came from."""
         view, found = self.provenance, self.look(change.path)
-        if seen := seen_record(view, change.path, found, key=self.ledger.key):
+        if seen := seen_record(view, change.path, found, key=self.ledger.key, is_log=is_log):
             self.ledger.add(*seen)
         change.check_base(found.text)
         return found

@@ -106,11 +106,14 @@ def intent_of(batch: Batch, edits: Sequence[Edit], *, ledger: Ledger) -> Intent:
     )
 
 
-def seen_record(view: Provenance, path: DocPath, present: Present, *, key: Key) -> tuple[str, dict[str, object]] | None:
+def seen_record(
+    view: Provenance, path: DocPath, present: Present, *, key: Key, is_log: bool
+) -> tuple[str, dict[str, object]] | None:
     """Kind and fields of the record for a document that we did not leave like this, so that its lines are known for
-    what they are; None for one that is as we left it."""
+    what they are; None for one that is as we left it. Where lines are only added its size tells: any other write looks whole."""
     known, text = view.knows(path), present.text
-    if view.is_ours(path, text) if known else text is None:
+    as_left = view.size_of(path) == present.size if is_log and text is not None else view.is_ours(path, text)
+    if as_left if known else text is None:
         return None
     fields: dict[str, object] = {"path": present.actual, "size": present.size}
     fields["digest"] = None if text is None else key.of(text)

@@ -25,7 +25,7 @@ from pygit2.enums import ObjectType
 from anima.errors import Damaged, HomeError, printable
 from anima.store import MOST_READ, blob_id
 from anima.store.lock import Handle
-from anima.store.safe_open import NO_LINKS, held, open_beneath, open_folder, regular, stat_at, write_all
+from anima.store.safe_open import NO_LINKS, held, open_beneath, open_folder, regular, signature_of, stat_at, write_all
 
 MARK = "anima"  # the file that tells our repositories from all others
 BRANCH = "refs/heads/main"
@@ -78,6 +78,7 @@ class Repository(Handle):
         self._path = os.path.abspath(git_dir)
         self._mutex = threading.RLock()
         self._trees: dict[str, Tree] = {}
+        self._index: tuple[object, pygit2.Index, str] | None = None  # as we left git's, and the commit it follows
         with mapped():
             self._bind()
 
@@ -144,7 +145,7 @@ class Repository(Handle):
 
     def _forget(self) -> None:
         """From now on read objects from the disk again, even those that were read or written before."""
-        self._odb, place = pygit2.Odb(), f"{self._path}/objects"
+        self._odb, place, self._index = pygit2.Odb(), f"{self._path}/objects", None
         self._trees.clear()
         if not self._strange:
             self._odb.add_backend(pygit2.OdbBackendLoose(place, 1, False, 0o700, 0o600), 2)
@@ -295,15 +296,21 @@ class Repository(Handle):
                 if entry:
                     mode = pygit2.enums.FileMode(int(entry[0], 8))
                     index.add(pygit2.IndexEntry(path, pygit2.Oid(raw=entry[1]), mode))
+            self._index = None
             index.write()
             os.chmod(OWN, 0o600, dir_fd=self._fd)
+            made = self._stat(OWN)
             if self._replace("index", patience=0.0):
                 self._write(FOLLOWED, head.encode())
+                if _is_same(left := self._stat("index"), made) and left:
+                    self._index = signature_of(left), index, head
 
     def _last_index(self) -> tuple[pygit2.Index, str | None]:
         """Git's index as it is, and the tree it was last made to follow; from nothing where either is lost."""
         self._remove(OWN)
         try:
+            if self._index and (found := self._stat("index")) and signature_of(found) == self._index[0]:
+                return self._index[1], self._commit(self._index[2]).tree
             if (raw := self._read("index")) and (was := self._read(FOLLOWED)):
                 before = self._commit(was.decode()).tree
                 self._write(OWN, raw)

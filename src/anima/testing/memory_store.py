@@ -429,7 +429,7 @@ class MemoryStore:
         with self.lock():
             if batch.what == "approve" and batch.of and self.ledger.carried_out(batch.of):
                 return Written(repeated=True)
-            present = [self._look(change) for change in batch.changes]
+            present = [self._look(change, is_log=batch.is_log) for change in batch.changes]
             if not batch.is_log:
                 self.commit()
             edits = []
@@ -456,9 +456,9 @@ class MemoryStore:
         actual = self.documents.actual(path) or path.text
         return Present(actual=actual, text=text, size=len((text or "").encode("utf-8")))
 
-    def _look(self, change: Change) -> Present:
+    def _look(self, change: Change, *, is_log: bool) -> Present:
         found = self._present(change.path)
-        if seen := seen_record(self.provenance, change.path, found, key=self.key):
+        if seen := seen_record(self.provenance, change.path, found, key=self.key, is_log=is_log):
             self.ledger.add(*seen)
         change.check_base(found.text)
         return found

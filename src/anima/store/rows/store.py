@@ -200,7 +200,7 @@ class RowStore:
             return Written(repeated=True)
         view, present = self.provenance, self._standing(batch)
         for change in batch.changes:
-            if seen := seen_record(view, change.path, present[change.path.key], key=self.key):
+            if seen := seen_record(view, change.path, present[change.path.key], key=self.key, is_log=batch.is_log):
                 self.ledger.add(*seen)
             change.check_base(present[change.path.key].text)
         if not batch.is_log or view.newest_text > self._anchored:
