@@ -12,7 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from anima import BadArguments, Home, NoSuchHome, aio
+from anima import BadArguments, Home, NoSuchHome, Scope, aio
+from anima.layout import Listener
 from anima.testing import Clock
 
 
@@ -47,6 +48,17 @@ def test_errors_come_through_and_a_home_can_be_awaited_without_with(tmp_path: Pa
             with pytest.raises(AttributeError):
                 home.rember("x")
             await session.close()
+
+    asyncio.run(day())
+
+
+def test_the_index_is_a_part_whose_verbs_are_awaited_and_is_called_as_before(tmp_path: Path) -> None:
+    async def day() -> None:
+        async with aio.create(tmp_path / "home", name="Aria") as home:
+            await home.remember("Ana plays the viola", section="People")
+            assert (await home.index()).documents
+            graph = await home.index.graph(Listener(scope=Scope.MAIN))
+            assert graph.named("Ana") is not None
 
     asyncio.run(day())
 

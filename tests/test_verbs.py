@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import pickle
 from collections.abc import Callable, Iterator
 from itertools import product
 from pathlib import Path
@@ -128,8 +129,8 @@ def test_kinds_of_a_search_may_come_in_any_collection(home: Home) -> None:
 @pytest.mark.parametrize(
     ("does", "said"),
     [
-        (lambda: anima.verify_archive(1), "verify_archive: path takes str, not 1 (int)"),
-        (lambda: anima.verify_archive(True), "verify_archive: path takes str, not True (bool)"),
+        (lambda: anima.verify_archive(1), "verify_archive: path takes str | Path, not 1 (int)"),
+        (lambda: anima.verify_archive(True), "verify_archive: path takes str | Path, not True (bool)"),
         (lambda: anima.doctor(None), "doctor: path takes str | Path, not NoneType"),
         (lambda: anima.doctor("p", env=5), "doctor: env takes"),
         (lambda: anima.restore("a", None), "restore: path takes str | Path, not NoneType"),
@@ -147,6 +148,14 @@ def test_the_functions_of_anima_look_at_what_they_are_given(does: Callable[[], o
     with pytest.raises(BadArguments) as error:
         does()
     assert said in str(error.value)
+
+
+def test_the_functions_of_anima_can_be_sent_to_another_process() -> None:
+    names = [name for name in anima.__all__ if isinstance(getattr(anima, name), FunctionType)]
+
+    assert {"doctor", "lines_of", "restore", "verify_archive"} <= set(names)
+    for function in [getattr(anima, name) for name in names]:
+        assert pickle.loads(pickle.dumps(function)) is function
 
 
 @pytest.mark.parametrize(
@@ -184,6 +193,8 @@ def test_a_closed_home_says_so_whatever_it_is_asked(home: Home) -> None:
         home.__enter__,
         past.log,
         lambda: home.inbox.all(),
+        lambda: home.inbox.seen("x"),
+        lambda: past.tell(print),
         session.refresh,
         session.tools,
     )

@@ -25,5 +25,6 @@ def __getattr__(name: str) -> Any:
     value = getattr(import_module(_WHERE[name]), name)
     if not isinstance(value, type):  # a function
         value = import_module("anima.home.verbs").looking(value)
+        value.__module__ = __name__  # where another process finds it
     globals()[name] = value
     return value

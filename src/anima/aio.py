@@ -37,8 +37,11 @@ class Awaited:
         self._it = it
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(self._it, name)
-        return _begun(found) if callable(found) else _wrapped(found)
+        found = _wrapped(getattr(self._it, name))  # the index is called, and has verbs
+        return _begun(found) if callable(found) and not isinstance(found, Awaited) else found
+
+    def __call__(self, *given: Any, **more: Any) -> Any:
+        return Coming(self._it, *given, **more)
 
     def __dir__(self) -> list[str]:
         return dir(self._it)

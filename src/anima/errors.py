@@ -146,10 +146,9 @@ class NewerFormat(Refused, means=(5, 501)):
 
     def __init__(self, file: str, *, found: int, known: int) -> None:
         self.file, self.found, self.known = file, found, known
-        said = (
-            f"{printable(file)} has format {found}, and this version of anima reads up to {known}; nothing was changed"
-        )
-        super().__init__(said, rule="newer-format", hint="use the version that wrote it, or a newer one")
+        said = f"{printable(file)} has format {found}, and this version of anima reads up to {known}"
+        hint = "use the version that wrote it, or a newer one"
+        super().__init__(f"{said}; nothing was changed", rule="newer-format", hint=hint)
 
 
 class OverQuota(Refused, means=(5, 413)):
@@ -158,9 +157,8 @@ class OverQuota(Refused, means=(5, 413)):
     def __init__(self, kind: str, *, used: int, most: int) -> None:
         self.kind, self.used, self.most = kind, used, most
         said = f"there is room for {most:,} {kind}, and {used:,} are used; nothing was written"
-        super().__init__(
-            said, rule="quota", hint="delete or forget something, or ask whoever runs the servers for more"
-        )
+        hint = "delete or forget something, or ask whoever runs the servers for more"
+        super().__init__(said, rule="quota", hint=hint)
 
 
 class HomeBusy(HomeError, means=(6, 423)):

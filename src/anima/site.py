@@ -132,8 +132,7 @@ def laid_out(layout: Layout, config: Config) -> Layout:
         rows.append(Row(role="alternate-soul", path=config.persona.file, policy=Policy.IDENTITY))
     for asked in config.prompt.additional:
         if layout.row_of(DocPath.parse(asked.path)).role == "note":
-            # What every prompt holds is not just memory.
-            rows.append(Row(role="note", path=asked.path, policy=Policy.ASK))
+            rows.append(Row(role="note", path=asked.path, policy=Policy.ASK))  # every prompt holds it
     if config.sessions.dir not in ("", "sessions"):
         rows.append(Row(role="sessions", path=f"{config.sessions.dir}/", policy=Policy.CLOSED, kind="session"))
     if not rows:

@@ -312,14 +312,14 @@ def put(
 
 
 def verify_archive(
-    path: str, *, identities: Sequence[str] = (), large: bool = False, progress: Progress | None = None
+    path: str | Path, *, identities: Sequence[str] = (), large: bool = False, progress: Progress | None = None
 ) -> Manifest:
     """Reads a whole archive and gives its manifest. Raises Damaged or Refused with what is wrong; with `large` it may
     unpack to far more than it has bytes."""
+    path = str(path)
     with open_archive(path, identities=identities) as raw:
         manifest, _ = archive.verify(raw, room=archive.room_of(path, large=large), progress=progress)
-    at = snapshot_at(path)
-    if at is not None and not manifest.digest.startswith(at.digest):
+    if (at := snapshot_at(path)) and not manifest.digest.startswith(at.digest):
         why = f"{at.name} is another snapshot than its name says"
         raise Damaged(f"{why}; its manifest's digest begins with {manifest.digest[:12]}")
     return manifest

@@ -70,7 +70,7 @@ class Past:
     """The past of one home."""
 
     def __init__(self, site: Site, writer: Writer) -> None:
-        self.store, self.writer, self.clock = site.store, writer, site.clock
+        self._site, self.store, self.writer, self.clock = site, site.store, writer, site.clock
         self._looked_up: tuple[str | None, str, tuple[str, ...]] = (None, "", ())  # tip, change, its revisions
 
     # -- looking --------------------------------------------------------------------------------------------------------
