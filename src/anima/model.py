@@ -476,9 +476,8 @@ class Receipt:
         """How to be rid of a secret that was written down; "" where there is none."""
         if self.status != "written" or not any(found.kind.startswith("secret:") for found in self.findings):
             return ""
-        return (
-            "to be rid of it: anima undo takes it back, anima forget --purge takes it out of history and snapshots too"
-        )
+        purge = "anima forget WORDS --purge takes it out of history and snapshots too"
+        return f"to be rid of it: anima undo takes it back, {purge}"
 
 
 class OutsideServer(NamedTuple):

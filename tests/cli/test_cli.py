@@ -640,8 +640,16 @@ def test_a_text_that_begins_like_a_line_of_a_list_is_a_text_and_no_option(cli: C
 
 
 def test_a_number_out_of_its_range_is_said_with_the_range(cli: Cli, aria: Path) -> None:
-    assert "'x' is not a whole number" in cli("files", "--depth", "x", "--home", aria).err
-    assert "depth is a number from 1 to 10, not 0" in cli("files", "--depth", "0", "--home", aria).err
+    for words, said in (
+        (("files", "--depth", "x"), "'x' is not a whole number from 1 to 10"),
+        (("files", "--depth", "-1"), "'-1' is not a whole number from 1 to 10"),
+        (("tidy", "--days", "-1"), "'-1' is not a whole number from 1 to 36,500"),
+        (("audit", "log", "--limit", "0"), "'0' is not a whole number from 1 to 1,000,000"),
+        (("identity", "--worn", "--limit", "0"), "'0' is not a whole number from 1 to 1,000,000"),
+        (("search", "x", "--min-score", "2"), "'2' is not a number from 0 to 1"),
+    ):
+        assert f"Invalid value for {words[-2]!r}: {said}\n" in cli(*words, "--home", aria).err
+    assert "'-5' is not a whole number from 0 up\n" in cli("tenant", "quota", "x", "--bytes", "-5").err
 
 
 def test_a_command_there_is_not_is_named_with_the_nearest(cli: Cli) -> None:

@@ -73,7 +73,7 @@ def test_what_an_error_advises_reaches_the_home_that_was_named(cli: Cli, aria: P
 def test_what_became_of_a_change_is_followed_in_the_same_home(cli: Cli, aria: Path) -> None:
     named = f"--home {shlex.quote(str(aria))}"
     code, _, err = cli("remember", "The key is AKIAIOSFODNN7EXAMPLE", "--home", aria)
-    assert code == 0 and f"anima undo {named} takes it back, anima forget {named} --purge" in err
+    assert code == 0 and f"anima undo {named} takes it back, anima forget WORDS {named} --purge" in err
     assert f"anima snapshot {named} takes one" in cli("snapshot", "list", "--home", aria)[1]
 
 

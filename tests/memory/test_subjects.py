@@ -82,7 +82,7 @@ def test_a_clean_session_of_the_owners_is_told_and_nobody_else(home: Home) -> No
 
 def test_what_the_scan_sees_is_in_no_subject_and_a_secret_says_how_to_be_rid_of_it(home: Home) -> None:
     receipt = home.remember(f"The key of the shop is {SECRET}")
-    assert "anima undo" in receipt.way_back and "--purge" in receipt.way_back
+    assert "anima undo" in receipt.way_back and "anima forget WORDS --purge" in receipt.way_back
     assert subjects(home) == ["write MEMORY.md"]
     assert home.remember("The boat is called Sandpiper").way_back == ""
 

@@ -83,7 +83,7 @@ class Number(_Text):
             number = None
         if number is None or not self.low <= number <= self.high:
             wanted = "a whole number" if self.kind is int else "a number"
-            span = f" from {self.low:g} to {self.high:g}" if self.high != inf else ""
+            span = f" from {self.low:,} {'up' if self.high == inf else f'to {self.high:,}'}" if self.low != -inf else ""
             self.fail(f"{str(value).removeprefix(SHIELD)!r} is not {wanted}{span}", param, ctx)
         return number
 
