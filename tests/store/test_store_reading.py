@@ -650,11 +650,31 @@ def test_a_home_that_may_only_be_read_is_searched_and_tells_of_its_past(tmp_path
                 path.chmod(0o555 if path.is_dir() else 0o444)
             before = sorted(place.rglob("*"))
             assert found(place) == expected and sorted(place.rglob("*")) == before
-            with (
-                Home.open(place) as home,
-                pytest.raises(Damaged, match="this home may only be read; nothing was changed"),
-            ):
-                home.remember("Ana has a cat")
+            with Home.open(place) as home:
+                for write in (lambda: home.remember("Ana has a cat"), home.dream, lambda: home.forget(text="Samsung")):
+                    with pytest.raises(Damaged, match="this home may only be read; nothing was changed"):
+                        write()
         finally:
             for path in [place, *place.rglob("*")]:
                 path.chmod(0o755)
+
+
+def test_an_agent_finds_what_stands_in_a_folder_of_files_that_may_only_be_read(tmp_path: Path) -> None:
+    def found(place: Path) -> object:
+        with Home.open(place) as home, home.session(scope="main") as session:
+            return session.call("memory_search", {"query": "Samsung", "corpus": "memory"})["hits"]
+
+    def made(place: Path) -> Path:
+        place.mkdir()
+        (place / "MEMORY.md").write_text("- Ana uses a Samsung\n", encoding="utf-8")
+        return place
+
+    expected = found(made(tmp_path / "ours"))
+    assert expected
+    with an_ordinary_users_folder() as folder:
+        place = made(folder / "theirs")
+        place.chmod(0o500)
+        try:
+            assert found(place) == expected and [path.name for path in place.iterdir()] == ["MEMORY.md"]
+        finally:
+            place.chmod(0o700)

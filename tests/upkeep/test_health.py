@@ -187,7 +187,9 @@ def test_damage_is_said_before_advice_and_advice_before_what_is_fine(root: Path)
 def ordinary() -> Iterator[Path]:
     """A home of somebody who may not read everything; root becomes that somebody for a while."""
     user = 65534 if os.geteuid() == 0 else os.geteuid()
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryDirectory() as other:
+        Home.create(f"{other}/aria").close()
+        anima.doctor(f"{other}/aria", repair=True)  # imports what that somebody may not read
         os.chown(folder, user, -1)
         os.environ["ANIMA_CONFIG"] = f"{folder}/config"
         os.seteuid(user)
@@ -221,3 +223,14 @@ def test_a_home_that_cannot_be_written_is_told_in_two_lines_and_mended(ordinary:
     assert ".git: the system does not let us write it (mode 0500" in found[1].message
     assert not [remark for remark in anima.doctor(ordinary, repair=True).left if remark.level == "damage"]
     assert {stat.S_IMODE(path.stat().st_mode) for path in shut} == {0o700}
+
+
+@pytest.mark.parametrize("name", ["ledger.jsonl", "lock"])
+def test_machinery_that_can_be_read_and_not_written_is_told_as_that_and_mended(ordinary: Path, name: str) -> None:
+    (ordinary / ".anima" / name).chmod(0o400)
+    told = [remark.message for remark in anima.doctor(ordinary).found if remark.name == "unreadable"]
+
+    assert len(told) == 1 and f".anima/{name}: the system does not let us write it (mode 0400" in told[0]
+    assert not [remark for remark in anima.doctor(ordinary, repair=True).left if remark.level == "damage"]
+    with Home.open(ordinary) as home:
+        assert home.remember("Ana has a cat").status == "written"

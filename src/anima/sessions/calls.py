@@ -10,11 +10,12 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import replace
 from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, Protocol
 
-from anima.errors import BadArguments, BadPath, BadText, HomeError, NoSuchDocument, meant, printable
+from anima.errors import BadArguments, BadPath, BadText, Damaged, HomeError, NoSuchDocument, meant, printable
 from anima.gate import is_danger, is_secret
 from anima.layout import Policy, Sight, folder_of, is_unreviewed, layer_at, skill_line
 from anima.memory import layer_folder
@@ -74,7 +75,8 @@ class Calling:
             kinds=UNREVIEWED_KINDS if corpus == "unreviewed" else MEMORY_KINDS | UNREVIEWED_KINDS,
             trusted_only=not (corpus == "unreviewed" or self._hand.tainted),
         )
-        self._note_recall(query, answer)
+        with suppress(Damaged):  # where nothing can be written, what was found is told all the same
+            self._note_recall(query, answer)
         for hit in answer:
             self._hand.take_in(hit.text, path=hit.path)
         answer, hits = self._with_unreviewed_counted(query, answer), list[dict[str, Any]]()
@@ -133,13 +135,9 @@ class Calling:
         for rank, hit in enumerate(answer, start=1):
             lines = key.each(key.distinct(hit.text))[:40]
             hits.append({"path": hit.path.text, "lines": lines, "rank": rank, "score": round(hit.score, 4)})
-        fields: dict[str, object] = {
-            "query": key.of(" ".join(query.casefold().split())),
-            "hits": hits,
-            "session": self._hand.id,
-            "scope": str(self.listener.scope),
-            "day": self._site.today(self.listener).isoformat(),
-        }
+        fields: dict[str, object] = {"query": key.of(" ".join(query.casefold().split())), "hits": hits}
+        fields |= {"session": self._hand.id, "scope": str(self.listener.scope)}
+        fields["day"] = self._site.today(self.listener).isoformat()
         if self.listener.layer:
             fields["layer"] = self.listener.layer
         self._site.store.append("recall", fields, sync=False)

@@ -155,7 +155,8 @@ class CheckedFiles(_Checked):
         found = os.stat(path, dir_fd=self._folder.fd, follow_symlinks=False)
         mode = f"mode {stat.S_IMODE(found.st_mode):04o}, owner {found.st_uid}"
         do = "" if path.startswith(".") else f"chmod u+rwX {shlex.quote(f'{self._folder.root}/{path}')}"
-        said = f"{path}: the system does not let us {('read', 'write')[found.st_mode & 0o500 == 0o500]} it ({mode})."
+        is_read = not (0o500 if stat.S_ISDIR(found.st_mode) else 0o400) & ~found.st_mode
+        said = f"{path}: the system does not let us {('read', 'write')[is_read]} it ({mode})."
         return remark("unreadable", path, said, do=do)
 
     def _modes(self, *tops: str) -> Iterator[tuple[str, int, int]]:
@@ -199,7 +200,7 @@ def _wanted_mode(top: str, mode: int, *, is_folder: bool) -> int:
     """The mode that something beneath a name in the home should have: its owner can use it, and of machinery and texts
     nobody else reads anything. A folder of texts is closed by the home's own."""
     is_ours = top in (MACHINE, ".git")
-    needed = (0o700 if is_ours else 0o500) if is_folder else 0o400
+    needed = (0o700 if is_ours else 0o500) if is_folder else 0o600 if top == MACHINE else 0o400
     if mode & needed != needed:
         mode |= 0o700 if is_folder else 0o600
     return mode if top == ".git" or (is_folder and not is_ours) else mode & 0o700

@@ -97,12 +97,12 @@ class FolderStore(Batches):
         return "", None  # a folder is written to by anybody: whoever wants to know compares versions
 
     def scratch(self, name: str, *, make: bool = False) -> str:
-        if make:
-            self.machine.make()
         place = f"{self.documents.root}/.anima"
         held, ours = place if os.path.isdir(place) else self.documents.root, os.access in os.supports_effective_ids
         if self._aside is None and not os.access(held, os.W_OK, effective_ids=ours):
             self._aside = tempfile.TemporaryDirectory(prefix="anima-")  # a home that may only be read is searched, too
+        if make and self._aside is None:
+            self.machine.make()
         return f"{self._aside.name if self._aside else place}/{name}"
 
     def logs(self, folder: str, *, suffix: str = ".jsonl", mend: Mend = never_whole) -> LineFolder:

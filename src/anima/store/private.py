@@ -104,7 +104,7 @@ class Machine:
 
     def put(self, name: str, data: bytes, *, only_new: bool = False) -> None:
         folder = f"{MACHINE}/{name}".rpartition("/")[0]
-        with _usable(name), suppress(FileExistsError):
+        with _usable(name, to_write=True), suppress(FileExistsError):
             self._store.make_folder(folder)
             try:
                 self.place(f"{MACHINE}/{name}", data, only_new=only_new)
@@ -112,7 +112,7 @@ class Machine:
                 self.place(f"{MACHINE}/{name}", data, only_new=only_new)
 
     def remove(self, name: str) -> bool:
-        with _usable(name), suppress(FileNotFoundError):
+        with _usable(name, to_write=True), suppress(FileNotFoundError):
             self.unlink(f"{MACHINE}/{name}")
             return True
         return False
@@ -188,11 +188,11 @@ class Machine:
     def own(self, path: str, flags: int = 0) -> int:
         """A file that is ours for good (lock, ledger), made when it is missing. Raises Damaged for anything odd. In a home that
         may only be read, it can be locked and read."""
-        with _usable(path):
+        with _usable(path, to_write=True):
             try:
                 fd, self.only_reads = self._made(path, flags | os.O_RDWR | os.O_CREAT | os.O_NONBLOCK), False
             except OSError as error:
-                if only_read_by(error) is None:
+                if only_read_by(error) is None or self._store.stat(path) is None:
                     raise
                 fd, self.only_reads = self._made(path, os.O_RDONLY | os.O_NONBLOCK), True
             try:
@@ -345,13 +345,14 @@ def _short(path: str) -> str:
     return path.removeprefix(f"{MACHINE}/")
 
 
-def _usable(name: str) -> AbstractContextManager[None]:
-    return as_damage(f"{_short(name)} cannot be used", "; nothing was changed")
+def _usable(name: str, *, to_write: bool = False) -> AbstractContextManager[None]:
+    said = f"{_short(name)} cannot be used"
+    return as_damage(said, "; nothing was changed", instead=only_read_by if to_write else lambda error: None)
 
 
 def only_read_by(error: OSError) -> Damaged | None:
     """What a home that may only be read says to whoever would write it; None for another error."""
-    hint = "it is another user's, or its disk is mounted for reading alone"
+    hint = "its disk is mounted for reading alone, or a mode keeps you from it, which anima doctor tells"
     said = Damaged("this home may only be read; nothing was changed", hint=hint)
     return said if error.errno in (errno.EACCES, errno.EROFS) else None
 
