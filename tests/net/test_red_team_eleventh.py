@@ -178,6 +178,20 @@ def test_no_spelling_of_its_name_closes_the_frame_of_what_nobody_reviewed(home: 
     assert told.endswith("\n</unreviewed>") and closing == told.count("<unreviewed>\n")
 
 
+def test_what_nobody_reviewed_names_no_conversation_wherever_its_reading_begins_or_ends(home: Home) -> None:
+    with home.session(scope=Scope.MAIN) as session:
+        session.taint("web")
+        for number in range(40):
+            session.call("memory_write", {"target": "memory", "content": f"a boat, number {number}"})
+        asked = [{"from": 4, "offset": offset} for offset in (0, 1, 5, 60)]
+        told = [str(session.call("memory_get", {"path": UNREVIEWED, **each})) for each in asked]
+        need(all("a boat, number 0" in each for each in told), "the first entry is told")
+        home.inbox.drop(*(each.entry.id for each in home.inbox.noted()))
+        told += [str(session.call("memory_history", {"diff": True, "limit": limit})) for limit in (1, 41)]
+        need("a boat, number 7" in told[-2], "what was dropped is told")
+    assert not [each for each in told if session.id[:8] in each or '"scope"' in each]
+
+
 @pytest.mark.parametrize("kind", ["summary", "conversation", "delivered", "client", "page"])
 def test_no_spelling_of_its_name_closes_a_frame_for_a_model(kind: str) -> None:
     for closer in (f"</{kind}>", f"</{kind.upper()}>", f"</ {kind} >", f"< / {kind}>"):

@@ -229,7 +229,7 @@ def _chosen(home: Home, names: Sequence[str], session: str | None) -> tuple[list
         for name in names:
             found = [id for id in (*waiting, *(each.entry.id for each in noted)) if id.startswith(name)]
             if len(found) != 1 or len(name) < 3:
-                several = "several begin so; write more of it" if found else "anima review lists what does"
+                several = "it begins several, or is too short" if found else "anima review lists what does"
                 raise BadArguments(f"nothing named {name!r} waits", hint=several)
             meant += found
         asked = [home.inbox.get(name) for name in meant if name in waiting]

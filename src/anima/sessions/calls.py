@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from anima.store import Revision
 
 MAX_TEXT = 12_000
-_NOTED_BY = re.compile(r"(?m)^[-+ ]?<!-- \{.*\} -->\r?$")  # whose an unreviewed entry is, and of which conversation
+_NOTED_BY = re.compile(r"(?m)^[-+ ]?<!-- \{.*$")  # whose an unreviewed entry is, and of which conversation
 SKILLS, SKILL_PAGE = "skills", "SKILL.md"
 MOST_FILES = 100  # of a skill, that are named beside its page
 CHECKPOINT = "checkpoint"  # what history says where the session's own words are left out
@@ -148,7 +148,7 @@ class Calling:
 
     def _part(self, place: DocPath, text: str, start: int, lines: int, offset: int) -> dict[str, Any]:
         """Some lines of a document, which count as read."""
-        found = lines_of(text)
+        found = lines_of(_NOTED_BY.sub("", text) if is_unreviewed(self._layout, place) else text)
         shown, number, within = "", start, offset  # the next line to show, and how much of it was shown
         for line in found[start - 1 : start - 1 + lines]:
             rest = line[within:]

@@ -116,8 +116,7 @@ def find_home(
         found = rows.one(sql, agent=agent)
     whose = f"{tenant}/{agent}" if tenant else agent
     if found is None:
-        hint = "anima init makes one; in Python, Home.open(…, create=True)"
-        raise NoSuchHome(f"{engine.name}: there is no agent {whose!r}", hint=hint)
+        raise NoSuchHome(f"{engine.name}: there is no agent {whose!r}", hint="anima init makes one")
     name = f"{engine.name} {whose}" if tenant or agent != "main" else engine.name
     rows, identity = HomeRows(engine, rows.tenant, found[0]), found[1]
     if engine.needs_tenant:
