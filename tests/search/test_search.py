@@ -6,6 +6,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from datetime import date
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -272,8 +273,8 @@ def test_a_rerank_function_has_the_last_word(index: Index) -> None:
     assert ask(index, "red boat", rerank=shortest_first, limit=1).hits[0].text == min(LINES.split("\n")[:4], key=len)
 
 
-@pytest.mark.parametrize("scores", [[], [1.0]])
-def test_a_rerank_function_that_gives_no_score_for_each_hit_is_told(index: Index, scores: list[float]) -> None:
+@pytest.mark.parametrize("scores", [[], [1.0], None])
+def test_a_rerank_function_that_gives_no_score_for_each_hit_is_told(index: Index, scores: Any) -> None:
     index.put([document("a.md", LINES)])
     with pytest.raises(BadArguments, match="rerank gives a score for each of"):
         ask(index, "red boat", rerank=lambda query, hits: scores)

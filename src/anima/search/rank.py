@@ -423,9 +423,9 @@ def _hits(
 def _finished(hits: list[Hit], query: Query) -> list[Hit]:
     """The last steps, each only when asked for: another judge, a floor, a cap for each file, diversity."""
     if query.rerank is not None and hits:
-        given = list(query.rerank(query.text, hits))
-        if len(given) != len(hits):
-            raise BadArguments(f"rerank gives a score for each of {len(hits)} hits, not {len(given)} scores")
+        given = query.rerank(query.text, hits)
+        if given is None or len(given := list(given)) != len(hits):  # somebody may forget to return it
+            raise BadArguments(f"rerank gives a score for each of {len(hits)} hits, not {len(given or ())} scores")
         judged = [replace(hit, score=min(1.0, max(0.0, float(s)))) for hit, s in zip(hits, given, strict=True)]
         hits = sorted(judged, key=lambda hit: (-hit.score, hit.path.text, hit.start_line))
     hits = [hit for hit in hits if hit.score >= query.min_score]
