@@ -124,3 +124,11 @@ def test_it_tells_all_that_memory_has_of_a_short_name(home: Home) -> None:
     (answer,) = talk(home, Models.of(home), ["What do you know about Ana?"])
 
     assert "Samsung" in answer.text and "4 March" in answer.text and "walnuts" not in answer.text
+
+
+def test_a_small_word_that_begins_a_question_finds_nothing_by_itself(home: Home) -> None:
+    home.remember("Ana lives in Oslo", section="People")
+    home.remember("Luis is drinking wine in Rome", section="People")
+    (answer,) = talk(home, Models.of(home), ["In which city does Ana live?"])
+
+    assert "Oslo" in answer.text and "Rome" not in answer.text
