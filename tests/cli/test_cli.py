@@ -1288,6 +1288,30 @@ def test_a_narrow_terminal_loses_no_column_of_a_table(cli: Cli, aria: Path, monk
     assert "revision" in told and "Luis" in told and "owner" in told
 
 
+def test_a_terminal_that_changes_its_width_is_asked_anew_and_a_chat_is_never_wider() -> None:
+    code = """
+import fcntl, struct, termios
+from anima.cli import show
+
+def resized(columns):
+    fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", 24, columns, 0, 0))
+
+resized(100)
+table, chat = show.console(), show.console(is_live=True)
+resized(70)
+print(table.width, chat.width)
+resized(40)
+print(show.console().width, chat.width)
+"""
+    ours, its = os.openpty()
+    env = {key: value for key, value in os.environ.items() if key != "COLUMNS"} | {"TERM": "xterm-256color"}
+    done = subprocess.run([sys.executable, "-c", code], stdin=its, capture_output=True, text=True, check=True, env=env)
+    os.close(ours)
+    os.close(its)
+
+    assert done.stdout == "70 70\n60 40\n"
+
+
 def test_a_home_that_is_served_says_where_and_is_not_served_again(cli: Cli, aria: Path) -> None:
     assert "nobody serves it just now" in cli("token", "link", "--as-owner", "--home", aria).err
     with serving(aria) as server:

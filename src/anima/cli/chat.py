@@ -144,7 +144,7 @@ class _Chat:
 
     def __init__(self, home: Home, models: Models, name: str, runner: asyncio.Runner) -> None:
         self._home, self._models, self._name, self._runner = home, models, name, runner
-        self._out, self._seen = show.console(), set[str]()
+        self._out, self._seen = show.console(is_live=True), set[str]()
         self._session: Session
         self._talk: Conversation
         self._live: Live | None = None

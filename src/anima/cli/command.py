@@ -115,10 +115,8 @@ class _Argument(click.Argument):
     def get_help_record(self, ctx: click.Context) -> tuple[str, str]:
         several = self.nargs == -1
         default = f"  [default: {self.default}]" if self.default and not self.required and not several else ""
-        return (
-            f"{self.human_readable_name}{'...' if several else ''}",
-            f"{self.help}{'  [required]' if self.required else default}",
-        )
+        name = f"{self.human_readable_name}{'...' if several else ''}"
+        return name, f"{self.help}{'  [required]' if self.required else default}"
 
 
 def parameter(name: str, row: Mapping[str, Any] | str | bool) -> click.Parameter:

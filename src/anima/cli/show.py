@@ -201,7 +201,7 @@ def progress_bar(what: str) -> Iterator[Callable[[int, int], None] | None]:
 
     def step(done: int, total: int) -> None:
         if not bars and time.monotonic() - started > 1:
-            bars.append(Progress(console=console(stderr=True), transient=True))
+            bars.append(Progress(console=console(stderr=True, is_live=True), transient=True))
             bars[0].start()
             bars.append(bars[0].add_task(what, total=total))
         if bars:
@@ -214,12 +214,13 @@ def progress_bar(what: str) -> Iterator[Callable[[int, int], None] | None]:
             bars[0].stop()
 
 
-def console(*, stderr: bool = False) -> Console:
+def console(*, stderr: bool = False, is_live: bool = False) -> Console:
     from rich.console import Console
 
     colours: Any = None if os.environ.get("NO_COLOR") else "auto"
     made = Console(stderr=stderr, highlight=False, markup=False, emoji=False, soft_wrap=False, color_system=colours)
-    made.width = max(made.width, 60)  # below that a table would lose columns: a narrower terminal wraps its rows
+    if made.width < 60 and not is_live:  # a table would lose columns: a narrower terminal wraps its rows
+        made.width = 60
     return made
 
 
