@@ -311,6 +311,19 @@ def test_a_folder_that_fits_no_dialect_is_ours_and_says_why(tmp_path: Path) -> N
         assert (home.dialect, home.site.detected_by) == ("anima", "nothing in it belongs to another dialect")
 
 
+def test_an_agent_whose_own_folder_is_empty_is_told_of_that_one_and_can_be_given_a_home(tmp_path: Path) -> None:
+    Home.create(tmp_path / "aria", name="Aria").close()
+    (tmp_path / "scout").mkdir()
+    with (tmp_path / "aria/anima.toml").open("a", encoding="utf-8") as file:
+        file.write('\n[[agent]]\nid = "aria"\n\n[[agent]]\nid = "scout"\nhome = "../scout"\n')
+    with pytest.raises(NoSuchHome, match=f"^{tmp_path}/scout is an empty folder, and no home") as refused:
+        Home.open(tmp_path / "aria", agent="scout")
+    assert refused.value.hint == f"anima init {tmp_path}/scout makes one there"
+    Home.create(tmp_path / "aria", agent="scout", name="Scout").close()
+    with Home.open(tmp_path / "aria", agent="scout") as home:
+        assert (home.name, home.identity.name) == (str(tmp_path / "scout"), "Scout")
+
+
 def test_an_empty_folder_is_no_home_until_somebody_says_which_dialect_it_will_have(tmp_path: Path) -> None:
     (tmp_path / "my aria").mkdir()
     with pytest.raises(NoSuchHome, match="my aria is an empty folder, and no home") as refused:

@@ -139,7 +139,7 @@ class Home:
         same: dict[str, Any] = {"tenant": tenant, "agent": agent, "settings": settings}
         world = World(clock or now, dice or random.Random(), os.environ if env is None else env)
         brand_new = make_home(path, world, again=again, **same)
-        home = cls.open(path, clock=clock, dice=dice, env=env, hook=hook, embedder=embedder, **same)
+        home = cls(open_site(path, world, finish=True, **same), hook=hook, embedder=embedder)
         home.seed(name=name, emoji=emoji, bootstrap=brand_new)
         who = home.identity.resolved()
         for key, asked, found in (("name", name, who.name), ("emoji", emoji, who.emoji)):

@@ -106,8 +106,9 @@ def refuse_empty(site: Site, place: object) -> None:
         return
     if not site.store.documents.names(""):
         site.store.close()
-        hint = f"anima init {shlex.quote(str(place))} makes one there"
-        raise NoSuchHome(f"{place} is an empty folder, and no home", hint=hint)
+        name = site.store.name  # an agent may have a folder of its own
+        hint = f"anima init {shlex.quote(name)} makes one there"
+        raise NoSuchHome(f"{name} is an empty folder, and no home", hint=hint)
 
 
 class _Ground(NamedTuple):
