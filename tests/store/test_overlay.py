@@ -141,6 +141,15 @@ def test_a_document_below_is_taken_over_with_its_text_and_can_be_had_back(home: 
     assert len(home.past.log("knowledge/prices.md")) >= 2
 
 
+def test_a_purge_says_that_the_layer_below_is_only_read(home: Home, template: Path) -> None:
+    line = next(line for line in home.read("MEMORY.md").text.splitlines() if line.startswith("- "))
+    below = bytes_in(template)
+    told = [home.forget(text=line[2:], purge=True, dry_run=dry_run).notes for dry_run in (True, False)]
+
+    assert all(any("layer below is only read" in note for note in notes) for notes in told)
+    assert line not in home.read("MEMORY.md").text and bytes_in(template) == below
+
+
 def test_a_write_is_compared_with_what_was_read_below(home: Home, template: Path) -> None:
     read = digest_of(home.read("AGENTS.md").text)
     with Home.open(template) as below:

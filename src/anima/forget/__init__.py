@@ -32,9 +32,8 @@ from anima.text.phrases import Left, Touched, Wanted, flat, is_strong, said_in, 
 RULE = "forget"
 NAMED = "the name of {path} holds it; rename the document yourself, the ledger keeps its names"
 UNPURGED = "history, snapshots and files that are no documents are left as they are; --purge reaches them too"
-_TRIES = 3
-_SHOWN = 200
-_FEW = 1000  # names that one record of the ledger holds
+BELOW = "a layer below is only read: what it holds stays there, unseen here; forget it there, too"
+_TRIES, _SHOWN, _FEW = 3, 200, 1000  # a few names are what one record of the ledger holds
 MOST_TEXT = 100_000
 Dreamed = Callable[[], Mapping[tuple[str, str], frozenset[str]]]
 Headers = Callable[[], Iterable[tuple[str, str | None, str | None]]]
@@ -102,6 +101,7 @@ class Forget:
         named = [d.path for d in documents if sought.words.touches(d.path.text.replace("/", " "))]
         notes = [NAMED.format(path=path) for path in named] if asked.layer is None else []
         notes += [UNPURGED] if not purge and self._store.begun else []
+        notes += [BELOW] if purge and hasattr(self._store, "layers") else []
         held = []
         for holder in self._holders:
             found = list(holder.find(sought))
