@@ -480,6 +480,17 @@ def test_nothing_stays_open_when_an_opening_fails(root: Path) -> None:
     os.close(fd)
 
 
+def test_whoever_lists_the_home_sees_all_of_it_while_another_is_at_it(store: Folder) -> None:
+    every = store.raw_names("")
+
+    with store.inside("") as one, os.scandir(one) as names:
+        next(names)
+
+        assert store.raw_names("") == every
+        assert [path for path, _ in store.walk() if "/" not in path] == sorted(every)
+        assert len(store.list()) == len([name for name in every if not name.startswith(".")])
+
+
 # -- names ---------------------------------------------------------------------------------------------------------------
 
 

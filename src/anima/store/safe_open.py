@@ -74,8 +74,9 @@ def _opened(name: str, here: int, flags: int) -> int:
 
 
 def open_folder(root: int, path: str) -> int:
-    """A descriptor of a folder beneath root ("" is root itself). The caller closes it."""
-    return os.dup(root) if not path else open_beneath(root, path, os.O_RDONLY | os.O_DIRECTORY)
+    """A descriptor of its own of a folder beneath root ("" is root itself): two who list it at once do not share one place in
+    the listing. The caller closes it."""
+    return open_beneath(root, path or ".", os.O_RDONLY | os.O_DIRECTORY)
 
 
 def open_regular(root: int, path: str) -> tuple[int, os.stat_result]:
