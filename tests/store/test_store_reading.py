@@ -670,6 +670,23 @@ def test_a_home_that_may_only_be_read_is_searched_and_tells_of_its_past(tmp_path
                 path.chmod(0o755)
 
 
+def test_a_ledger_that_may_only_be_read_is_written_to_once_it_may_be(tmp_path: Path) -> None:
+    Home.create(tmp_path / "ours").close()  # all is imported that an ordinary user may not read
+    with an_ordinary_users_folder() as folder:
+        Home.create(folder / "theirs").close()
+        ledger = folder / "theirs" / ".anima" / "ledger.jsonl"
+        ledger.chmod(0o400)
+        with Home.open(folder / "theirs") as home:
+            for _ in range(2):
+                with pytest.raises(Damaged, match="this home may only be read; nothing was changed"):
+                    home.append("notes.md", "- one\n")
+                with home.site.store.lease("another"):
+                    pass
+            ledger.chmod(0o600)
+
+            assert home.append("notes.md", "- one\n").status == "written"
+
+
 def test_an_agent_finds_what_stands_in_a_folder_of_files_that_may_only_be_read(tmp_path: Path) -> None:
     def found(place: Path) -> object:
         with Home.open(place) as home, home.session(scope="main") as session:

@@ -10,6 +10,7 @@ open meanwhile is refused. Not here: what the files mean; which ones there are (
 from __future__ import annotations
 
 import errno
+import fcntl
 import hashlib
 import json
 import os
@@ -51,7 +52,6 @@ class Machine:
     def __init__(self, store: HeldFolder) -> None:
         self._store = self.store = store
         lock = f"{MACHINE}/lock"
-        self.only_reads = False  # as the file of ours was that was opened last
         self.lock = HomeLock(lambda: self.own(lock), lambda: store.stat(lock), entered=self._look_round)
 
     def _look_round(self) -> None:
@@ -72,8 +72,7 @@ class Machine:
 
     def make(self) -> None:
         """Makes the folder if it is not there yet, and has git leave it alone in whosever repository the home stands."""
-        if self._store.stat(STAGE) is None:
-            self._store.make_folder(STAGE)
+        self._store.make_folder(STAGE)
         if self._store.stat(IGNORE) is None:
             with suppress(OSError):
                 self.place(IGNORE, b"*\n", only_new=True)
@@ -186,20 +185,19 @@ class Machine:
             return self._store.beneath(path, flags)
 
     def own(self, path: str, flags: int = 0) -> int:
-        """A file that is ours for good (lock, ledger), made when it is missing. Raises Damaged for anything odd. In a home that
-        may only be read, it can be locked and read."""
+        """A file that is ours for good, made when it is missing; only read where no more is allowed. Raises Damaged for an odd one."""
         with _usable(path, to_write=True):
             try:
-                fd, self.only_reads = self._made(path, flags | os.O_RDWR | os.O_CREAT | os.O_NONBLOCK), False
+                fd = self._made(path, flags | os.O_RDWR | os.O_CREAT | os.O_NONBLOCK)
             except OSError as error:
                 if only_read_by(error) is None or self._store.stat(path) is None:
                     raise
-                fd, self.only_reads = self._made(path, os.O_RDONLY | os.O_NONBLOCK), True
+                fd = self._made(path, os.O_RDONLY | os.O_NONBLOCK)
             try:
                 found = os.fstat(fd)
                 if not stat.S_ISREG(found.st_mode) or found.st_nlink > 1:
                     raise Damaged(f"{_short(path)} is not a regular file with one name; nothing was changed")
-                if not self.only_reads and stat.S_IMODE(found.st_mode) != 0o600:
+                if not _only_reads(fd) and stat.S_IMODE(found.st_mode) != 0o600:
                     os.fchmod(fd, 0o600)
             except BaseException:
                 os.close(fd)
@@ -247,11 +245,11 @@ class FileLog(Handle):
 
     def append(self, data: bytes, *, sync: bool) -> None:
         """One write, continued when it is short. After an error the record stands whole, or not at all, or torn."""
-        if self._machine.only_reads:
+        if _only_reads(self._handle()):
             self.close()  # it may be written to by now
         before = self.size()
         with as_damage(f"{_short(self._path)} cannot be used", instead=only_read_by):
-            if self._machine.only_reads:
+            if _only_reads(self._handle()):
                 raise OSError(errno.EROFS, "")
             append_all(self._handle(), data, before)  # a torn line readers pass over, and whoever adds next cuts it
             if sync:
@@ -348,6 +346,10 @@ def _short(path: str) -> str:
 def _usable(name: str, *, to_write: bool = False) -> AbstractContextManager[None]:
     said = f"{_short(name)} cannot be used"
     return as_damage(said, "; nothing was changed", instead=only_read_by if to_write else lambda error: None)
+
+
+def _only_reads(fd: int) -> bool:
+    return fcntl.fcntl(fd, fcntl.F_GETFL) & os.O_ACCMODE == os.O_RDONLY
 
 
 def only_read_by(error: OSError) -> Damaged | None:
@@ -456,7 +458,6 @@ def mark_made(folder: HeldFolder, dialect: str) -> None:
 
 def made_as(folder: HeldFolder) -> str:
     """The dialect we made this home in; "" where we did not, or cannot tell."""
-    try:
+    with suppress(Damaged):
         return (Machine(folder).get("made") or b"").decode("utf-8", "replace").strip()
-    except Damaged:
-        return ""
+    return ""

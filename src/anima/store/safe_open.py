@@ -74,8 +74,7 @@ def _opened(name: str, here: int, flags: int) -> int:
 
 
 def open_folder(root: int, path: str) -> int:
-    """A descriptor of its own of a folder beneath root ("" is root itself): two who list it at once do not share one place in
-    the listing. The caller closes it."""
+    """A descriptor of a folder beneath root ("" is root itself), no copy, which would share its place in a listing. To be closed."""
     return open_beneath(root, path or ".", os.O_RDONLY | os.O_DIRECTORY)
 
 
