@@ -17,6 +17,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta, timezone
 from pathlib import Path
 
+import pygit2
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -361,6 +362,26 @@ def test_what_a_person_staged_stays_staged(home: Path, history: History) -> None
     (home / "mine.txt").write_text("mine")
     git(home, "add", "mine.txt")
     put(home, history, {"a.md": b"2"})
+    assert git(home, "status", "--porcelain") == "A  mine.txt\n"
+
+
+@pytest.mark.parametrize("is_known", [False, True], ids=["as read", "as we left it"])
+def test_what_a_person_stages_while_we_follow_stays_staged(
+    home: Path, history: History, is_known: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def write(index: pygit2.Index) -> None:
+        monkeypatch.undo()
+        index.write()
+        (home / "mine.txt").write_text("mine")
+        git(home, "add", "mine.txt")
+
+    put(home, history, {"a.md": b"1"})
+    if not is_known:
+        git(home, "update-index", "--refresh")
+    monkeypatch.setattr(pygit2.Index, "write", write)
+    put(home, history, {"a.md": b"2"})
+    put(home, history, {"a.md": b"3"})
+
     assert git(home, "status", "--porcelain") == "A  mine.txt\n"
 
 

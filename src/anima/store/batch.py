@@ -328,8 +328,7 @@ class Batches(Protocol):
         fits = tail and len(tail) <= after - before and (len(tail) < after - before or not tail.endswith(b"\n"))
         if not fits or any(key.line(line.decode("utf-8", "replace")) not in ours for line in whole):
             return "lost"
-        is_ours = self.provenance.is_ours(path, data[:before].decode("utf-8", "replace"))
-        return "torn" if is_ours else "lost"
+        return "torn" if self.provenance.is_ours(path, data[:before].decode("utf-8", "replace")) else "lost"
 
     def _digest(self, path: DocPath) -> str | None:
         try:

@@ -119,8 +119,7 @@ class Repository(Handle):
     def _prepare(self) -> str:
         """Make folders that git would miss. The first thing that libgit2 would follow, or wait for; "" for none."""
         for folder in _FOLDERS:
-            found = self._stat(folder)
-            if found is None:
+            if (found := self._stat(folder)) is None:
                 os.mkdir(folder, 0o700, dir_fd=self._fd)
             elif not stat.S_ISDIR(found.st_mode):
                 return folder
@@ -250,8 +249,7 @@ class Repository(Handle):
 
     def _main(self) -> str | None:
         """The commit main is at; None if there is no main."""
-        raw = self._read(BRANCH)
-        if raw is None:
+        if (raw := self._read(BRANCH)) is None:
             packed = self._read("packed-refs") or b""
             found = re.search(rb"^([0-9a-f]{40}) %s$" % BRANCH.encode(), packed, re.MULTILINE)
             return found[1].decode() if found else None
@@ -287,29 +285,33 @@ class Repository(Handle):
         if self._bare or (self._read("HEAD") or b"").strip() != f"ref: {BRANCH}".encode():
             return
         with suppress(*BROKEN):
-            index, before = self._last_index()
+            mark = self._mark()
+            index, before = self._last_index(mark)
             if index.conflicts is not None:  # a merge is under way
                 return
+            self._index = None
             for path, _, entry in self._changes(before, self._commit(head).tree):
                 with suppress(OSError):
                     index.remove(path)
                 if entry:
                     mode = pygit2.enums.FileMode(int(entry[0], 8))
                     index.add(pygit2.IndexEntry(path, pygit2.Oid(raw=entry[1]), mode))
-            self._index = None
             index.write()
             os.chmod(OWN, 0o600, dir_fd=self._fd)
             made = self._stat(OWN)
-            if self._replace("index", patience=0.0):
+            if self._replace("index", patience=0.0, unless=lambda: self._mark() != mark):  # somebody staged meanwhile
                 self._write(FOLLOWED, head.encode())
-                if _is_same(left := self._stat("index"), made) and left:
-                    self._index = signature_of(left), index, head
+                if _is_same(self._stat("index"), made):
+                    self._index = self._mark(), index, head
 
-    def _last_index(self) -> tuple[pygit2.Index, str | None]:
+    def _mark(self) -> object:
+        return signature_of(found) if (found := self._stat("index")) else None
+
+    def _last_index(self, mark: object) -> tuple[pygit2.Index, str | None]:
         """Git's index as it is, and the tree it was last made to follow; from nothing where either is lost."""
         self._remove(OWN)
         try:
-            if self._index and (found := self._stat("index")) and signature_of(found) == self._index[0]:
+            if self._index and mark == self._index[0]:
                 return self._index[1], self._commit(self._index[2]).tree
             if (raw := self._read("index")) and (was := self._read(FOLLOWED)):
                 before = self._commit(was.decode()).tree
@@ -406,8 +408,7 @@ def _config(bare: bool) -> str:
 def harmless(name: str, data: bytes | None, *, bare: bool) -> bytes | None:
     """What may stand under a name in a repository that somebody else made: `data`, our own text for it, or None for
     nothing. With anything else a person's git could run a program there, or read other folders, at a mere `git log`."""
-    own = {"config": _config(bare), "info/attributes": _ATTRIBUTES}.get(name)
-    if own is not None:
+    if (own := {"config": _config(bare), "info/attributes": _ATTRIBUTES}.get(name)) is not None:
         return f"{own}\n".encode()
     return data if _PLAIN.fullmatch(name) else None
 
