@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ import pytest
 from anima import Home, Scope
 from anima.errors import Damaged, HomeError, StaleWrite
 from anima.ledger import Edit, Intent
-from anima.model import Actor, DocPath, Kind, Origin
+from anima.model import LONG, Actor, DocPath, Kind, Origin
 from anima.store import blob_id
 
 BENCHMARKS = Path(__file__).resolve().parents[2] / "benchmarks"
@@ -303,6 +304,22 @@ def test_untrusted_lines_of_an_interrupted_batch_are_known_for_what_they_are(fol
     with settled(folder) as home:
         assert not home.past.why("notes/a.md", 4).source.trusted
         assert home.past.why("notes/a.md", 5).source.trusted
+
+
+def test_whoever_interrupts_the_staging_of_a_long_text_leaves_nothing_behind(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(pool: ThreadPoolExecutor) -> None:
+        monkeypatch.undo()
+        raise KeyboardInterrupt
+
+    with opened(folder) as home:
+        monkeypatch.setattr(ThreadPoolExecutor, "shutdown", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            home.write("notes/long.md", "x" * LONG)
+
+        assert list((folder / ".anima/stage").iterdir()) == []
+        assert not home.exists("notes/long.md")
 
 
 # -- what was there before, and what somebody does meanwhile ----------------------------------------------------------

@@ -130,7 +130,8 @@ class Batches(Protocol):
             yield Planned(edit, (here,))
         else:
             places = ((change.to, there), here) if there is not None and change.to is not None else (here,)
-            staged = ahead.pop()() if ahead else self.stage(places[0][0], found.mode, change.after(found.text) or "")
+            staged = ahead[0]() if ahead else self.stage(places[0][0], found.mode, change.after(found.text) or "")
+            ahead.clear()  # not before: whoever is interrupted while it waits waits again
             yield Planned(replace(edit, temp=staged), places)
 
     def stage(self, path: DocPath, mode: int, text: str) -> str:
@@ -176,10 +177,8 @@ class Batches(Protocol):
             self._confirm_folder(folder)
 
     def put(self, path: DocPath, actual: str, staged: str) -> None:
-        folder = actual.rpartition("/")[0]
         with _written(path):
-            if self.documents.stat(folder or ".") is None:
-                self.documents.make_folder(folder)
+            self.documents.make_folder(actual.rpartition("/")[0])
             self.machine.move(staged, actual)
 
     def _remove(self, path: DocPath, actual: str) -> None:
