@@ -234,3 +234,13 @@ def test_machinery_that_can_be_read_and_not_written_is_told_as_that_and_mended(o
     assert not [remark for remark in anima.doctor(ordinary, repair=True).left if remark.level == "damage"]
     with Home.open(ordinary) as home:
         assert home.remember("Ana has a cat").status == "written"
+
+
+@pytest.mark.parametrize("top", [".anima", ".git"])
+def test_machinery_that_is_shut_all_the_way_down_is_mended_in_one_go(ordinary: Path, top: str) -> None:
+    for path in sorted([ordinary / top, *(ordinary / top).rglob("*")], reverse=True):
+        path.chmod(0)
+
+    assert not [remark for remark in anima.doctor(ordinary, repair=True).left if remark.level == "damage"]
+    with Home.open(ordinary) as home:
+        assert home.write("notes/x.md", "x\n").revision is not None

@@ -163,8 +163,7 @@ class CheckedFiles(_Checked):
         """(path, mode, mode it should have) of whatever of ours lies there, or anywhere, and has another."""
         for top in tops or (MACHINE, *(name for name in self._folder.raw_names("") if not name.startswith("."))):
             first = self._folder.stat(top)
-            beneath = self._folder.walk(top) if first and first.st_mode & 0o500 == 0o500 else ()
-            for path, found in chain([(top, first)], beneath) if first else ():
+            for path, found in chain([(top, first)], self._folder.walk(top)) if first else ():
                 mode, is_folder = stat.S_IMODE(found.st_mode), stat.S_ISDIR(found.st_mode)
                 if found.st_uid != os.geteuid() or not (is_folder or stat.S_ISREG(found.st_mode)):
                     continue
@@ -175,8 +174,9 @@ class CheckedFiles(_Checked):
         store, path = self._folder, found.about
         if found.name == "unreadable":
             top = path.partition("/")[0]  # of machinery and repository the first alone is told
-            for each, _, wanted in [one for one in self._modes(top) if top.startswith(".") or one[0] == path]:
-                set_mode(store, each, wanted)
+            for each, _, wanted in self._modes(top):  # what lies in a folder is seen once that is open
+                if top.startswith(".") or each == path:
+                    set_mode(store, each, wanted)
             return "you can read and write it again"
         if found.name == "modes":
             wrong = [(each, wanted) for each, _, wanted in self._modes()]
