@@ -62,3 +62,12 @@ def test_changes_in_two_places_go_together_and_in_one_do_not() -> None:
 
     assert merge(base, "A\nb\nc\nd\n", "a\nb\nc\nD\n") == "A\nb\nc\nD\n"
     assert merge(base, "A\nb\nc\nd\n", "Å\nb\nc\nd\n") is None
+
+
+def test_changes_in_two_places_of_a_list_whose_lines_all_come_again_go_together() -> None:
+    lines = ["- slept well\n", "- ran\n", "- ran\n", "- read\n"] * 300
+    first, last = lines[:], lines[:]
+    first[7], first[700], last[-7] = "- swam\n", "- dived\n", "- sang\n"
+    both = [*first[:-7], *last[-7:]]
+
+    assert merge("".join(lines), "".join(first), "".join(last)) == "".join(both)

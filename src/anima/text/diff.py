@@ -12,7 +12,7 @@ from difflib import SequenceMatcher, unified_diff
 
 from anima.model import Change
 
-MAX_LINES = 20_000
+MAX_LINES, FEW_LINES = 20_000, 4_000
 _Hunk = tuple[int, int, list[str]]  # lines start..end of the base become these
 
 
@@ -66,5 +66,14 @@ def merge(base: str, ours: str, theirs: str) -> str | None:
 
 def _hunks(base: list[str], other: str) -> list[_Hunk]:
     new = other.splitlines(keepends=True)
-    steps = SequenceMatcher(None, base, new).get_opcodes()  # lines that stand there very often tie nothing together
-    return [(i1, i2, new[j1:j2]) for tag, i1, i2, j1, j2 in steps if tag != "equal"]
+    at = _alike(base, new)
+    end = _alike(base[at:][::-1], new[at:][::-1])
+    old, new = base[at : len(base) - end], new[at : len(new) - end]
+    # Among very many lines, those that stand there very often tie nothing together.
+    steps = SequenceMatcher(None, old, new, autojunk=len(old) + len(new) > FEW_LINES).get_opcodes()
+    return [(at + i1, at + i2, new[j1:j2]) for tag, i1, i2, j1, j2 in steps if tag != "equal"]
+
+
+def _alike(one: list[str], two: list[str]) -> int:
+    """How many lines at the beginning are the same."""
+    return next((n for n, (a, b) in enumerate(zip(one, two, strict=False)) if a != b), min(len(one), len(two)))
