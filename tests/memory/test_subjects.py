@@ -53,6 +53,19 @@ def test_an_undo_that_names_nothing_leaves_the_pages_of_a_new_home(tmp_path: Pat
             home.read("SOUL.md")
 
 
+def test_without_history_a_new_document_is_taken_back_and_an_old_one_says_why_not(tmp_path: Path) -> None:
+    Home.create(tmp_path / "new", name="Aria").close()
+    with (tmp_path / "new/anima.toml").open("a") as file:
+        file.write("\n[history]\nenabled = false\n")
+    with Home.open(tmp_path / "new") as home:
+        home.write("notes/gauge.md", "- The reading was 7\n")
+        home.undo()
+        assert not home.exists("notes/gauge.md")
+        home.remember("Ana has a boat")
+        with pytest.raises(NoSuchRevision, match="switched off"):
+            home.undo()
+
+
 def test_notes_that_are_committed_together_are_told_together(home: Home) -> None:
     home.past.commit()
     home.note("The milk is out")

@@ -249,7 +249,8 @@ class Past:
             if rest != held:
                 texts[path.key] = (path, now, rest if is_log or rest.strip() else None)
             return
-        old, new = self._step(intent, edit, path, held)
+        is_made = is_new and edit.base is None  # which needs no history
+        old, new = (None, held) if is_made else self._step(intent, edit, path, held)
         if old == new:
             return  # all that it wrote was purged
         wanted = old
@@ -280,9 +281,8 @@ class Past:
         if at < 0:
             around = self._was_purged() and self._around(intent, DocPath.parse(edit.path))
             held = set(self.store.key.each(self.store.key.distinct(around[0] or ""))) if around else wanted
-            left = "".join(
-                each for each in wanted if each in held
-            )  # what no purge took out of the revision that brought it
+            # what no purge took out of the revision that brought it
+            left = "".join(each for each in wanted if each in held)
             if left == edit.lines:
                 raise StaleWrite(edit.path, theirs=text, ours=None)
             return self._without(text, replace(edit, lines=left), intent) if left else text
