@@ -132,3 +132,18 @@ def test_a_small_word_that_begins_a_question_finds_nothing_by_itself(home: Home)
     (answer,) = talk(home, Models.of(home), ["In which city does Ana live?"])
 
     assert "Oslo" in answer.text and "Rome" not in answer.text
+
+
+def test_a_name_that_is_a_small_word_too_or_begins_another_word_finds_its_own_lines(home: Home) -> None:
+    for fact in (
+        "Will has a dog",
+        "Will plays chess on Mondays",
+        "Bo lives in Porto",
+        "The boat is in the harbour of Porto",
+    ):
+        home.remember(fact)
+    (of_will,) = talk(home, Models.of(home), ["Who is Will?"])
+    (of_bo,) = talk(home, Models.of(home), ["Where does Bo live?"])
+
+    assert "dog" in of_will.text and "chess" in of_will.text
+    assert "Bo lives" in of_bo.text and "boat" not in of_bo.text

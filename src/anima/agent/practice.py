@@ -124,12 +124,12 @@ def _told(tool: str, content: object, asked: str = "") -> str:
     if "error" in given:
         return f"That did not work: {given['error']}"
     if tool == "memory_search":
-        # the hits that hold a word of what was said; where none does, for a question the best of them
-        hits = given.get("hits") or []
-        words = {
-            word.casefold() for word in re.findall(r"\w\w+", asked) if len(word) > 3 or not word.islower()
-        } - _EMPTY
-        near = [hit for hit in hits if any(word in str(hit.get("text", "")).casefold() for word in words)]
+        # the hits that hold a word of what was said; where none does, for a question the best of them. Will is a name in it
+        hits, said = given.get("hits") or [], re.findall(r"\w\w+", asked)
+        names = {word.casefold() for word in said[1:] if not word.islower()}
+        words = names | {word.casefold() for word in said if len(word) > 3 or not word.islower()} - _EMPTY
+        sought = re.compile("|".join(word if len(word) > 3 else rf"\b{word}\b" for word in sorted(words)) or r"\Z.")
+        near = [hit for hit in hits if sought.search(str(hit.get("text", "")).casefold())]
         near = near or (hits[:1] if _PATTERN["asked"].search(asked) else [])
         return _listed(list(map(_line, near))) if near or _PATTERN["asked"].search(asked) else UNSURE
     if tool == "what_do_i_know":
