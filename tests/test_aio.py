@@ -7,6 +7,8 @@ import asyncio
 import gc
 import inspect
 import os
+import subprocess
+import sys
 import threading
 from pathlib import Path
 
@@ -163,7 +165,9 @@ def test_a_type_checker_knows_every_verb_and_what_is_told_of_a_home_and_a_sessio
     """The lists stand in the source for type checkers alone; a verb that comes or goes must come and go there, too."""
     listed = {
         each.name: {
-            node.id for node in ast.walk(each) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+            node.name if isinstance(node, ast.FunctionDef) else node.id
+            for node in ast.walk(each)
+            if isinstance(node, ast.FunctionDef) or (isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store))
         }
         for each in ast.walk(ast.parse(Path(aio.__file__).read_text("utf-8")))
         if isinstance(each, ast.ClassDef)
@@ -184,3 +188,22 @@ def test_a_home_that_is_opened_async_takes_what_every_home_takes(tmp_path: Path)
 
     assert "Path" in str(inspect.signature(aio.open)) and "again" in str(inspect.signature(aio.create))
     asyncio.run(main())
+
+
+@pytest.mark.long
+def test_a_type_checker_knows_what_the_tools_of_a_session_come_as(tmp_path: Path) -> None:
+    """The one verb whose answer hangs on what it is given."""
+    (tmp_path / "program.py").write_text(
+        "from typing import Any\n"
+        "from anima import Tool, aio\n\n"
+        "async def told(session: aio.AwaitedSession) -> list[dict[str, Any]]:\n"
+        "    mine: tuple[Tool, ...] = await session.tools()\n"
+        "    return await session.tools(format='openai') if mine else []\n"
+    )
+    given = ["mypy", "--strict", "--cache-dir", str(tmp_path / "cache"), "program.py"]
+    env = {**os.environ, "MYPYPATH": str(Path(aio.__file__).parents[1])}
+    done = subprocess.run(
+        [sys.executable, "-m", *given], cwd=tmp_path, env=env, capture_output=True, text=True, check=False
+    )
+
+    assert done.returncode == 0, done.stdout

@@ -20,7 +20,7 @@ from concurrent.futures import Future
 from dataclasses import is_dataclass
 from enum import Enum
 from functools import wraps
-from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, cast
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, cast, overload
 
 from anima.home import Home
 
@@ -56,8 +56,6 @@ class Awaited:
 class Coming(Coroutine[Any, Any, T]):
     """What a call will give: await it, make a task of it, or enter it where it has an end (`async with home.session(…)`)."""
 
-    _came: Any
-
     def __init__(self, verb: Callable[..., Any], *given: Any, **more: Any) -> None:
         self._work = _done(verb, given, more)
         setattr(self._work, "__qualname__", getattr(verb, "__qualname__", "it"))  # noqa: B010  Python tells it where nobody awaits it
@@ -78,11 +76,11 @@ class Coming(Coroutine[Any, Any, T]):
         self._work.close()
 
     async def __aenter__(self) -> T:
-        came = self._came = await self
-        return came
+        self._came = await self
+        return self._came
 
     async def __aexit__(self, *error: object) -> None:
-        await self._came.__aexit__(*error)
+        await cast(Any, self._came).__aexit__(*error)
 
 
 def _begun(verb: Callable[P, Any]) -> Callable[P, Coming[AwaitedHome]]:
@@ -131,8 +129,7 @@ def _close_home(came: Future[Any]) -> None:
 
 # What a type checker knows of it: the verbs as they are, each awaited.
 if TYPE_CHECKING:
-    _h = Home.open()
-    _s = _h.session(scope="main")
+    _h, _s = Home.open(), Home.open().session(scope="main")
 
     def _of(verb: Callable[P, T]) -> staticmethod[P, Coming[T]]: ...
     def _talk(verb: Callable[P, object]) -> staticmethod[P, Coming[AwaitedSession]]: ...
@@ -142,30 +139,33 @@ if TYPE_CHECKING:
         async def __aexit__(self, *error: object) -> None: ...
 
     class AwaitedSession(_Known):
-        access, agent, id, model, prompt, sender = _s.access, _s.agent, _s.id, _s.model, _s.prompt, _s.sender
-        all_read, channel, complete, listener, tainted = _s.all_read, _s.channel, _s.complete, _s.listener, _s.tainted
+        access, prompt, sender, sub, tool = _s.access, _s.prompt, _s.sender, _talk(_s.sub), _of(_s.tool)
         after_compaction, pressure, wish_forgotten = _of(_s.after_compaction), _of(_s.pressure), _of(_s.wish_forgotten)
+        agent, log, may, model, now, run = _s.agent, _of(_s.log), _of(_s.may), _s.model, _of(_s.now), _of(_s.run)
+        all_read, complete, flush, listener, noted = _s.all_read, _s.complete, _of(_s.flush), _s.listener, _of(_s.noted)
         at_work, catch_up, context, refresh = _of(_s.at_work), _of(_s.catch_up), _of(_s.context), _of(_s.refresh)
-        call, flush, news, noted, wish = _of(_s.call), _of(_s.flush), _of(_s.news), _of(_s.noted), _of(_s.wish)
+        call, news, read, tainted, wish = _of(_s.call), _of(_s.news), _of(_s.read), _s.tainted, _of(_s.wish)
         change, judged, submit, take_in = _of(_s.change), _of(_s.judged), _of(_s.submit), _of(_s.take_in)
-        close, leave, taint, tools, trust = _of(_s.close), _of(_s.leave), _of(_s.taint), _of(_s.tools), _of(_s.trust)
-        documents, fresh_prompt, owner_typed = _of(_s.documents), _of(_s.fresh_prompt), _of(_s.owner_typed)
-        log, may, now, read, run, tool = _of(_s.log), _of(_s.may), _of(_s.now), _of(_s.read), _of(_s.run), _of(_s.tool)
-        sub = _talk(_s.sub)
+        channel, close, leave, taint, trust = _s.channel, _of(_s.close), _of(_s.leave), _of(_s.taint), _of(_s.trust)
+        documents, fresh_prompt, id, owner_typed = _of(_s.documents), _of(_s.fresh_prompt), _s.id, _of(_s.owner_typed)
         parent: AwaitedSession | None
+
+        @overload  # type: ignore[no-overload-impl]
+        def tools(self) -> Coming[tuple[Any, ...]]: ...
+        @overload
+        def tools(self, format: str) -> Coming[list[dict[str, Any]]]: ...
 
     class AwaitedHome(_Known):
         inbox = past = upkeep = snapshots = dreams = identity = prompts = index = sessions = cast(Any, None)
-        agent, clock, dice, name = _h.agent, _h.clock, _h.dice, _h.name
-        config, credentials, dialect, is_vouched_for = _h.config, _h.credentials, _h.dialect, _h.is_vouched_for
-        append, delete, export, prompt = _of(_h.append), _of(_h.delete), _of(_h.export), _of(_h.prompt)
-        backfill, dream_if_due, import_from = _of(_h.backfill), _of(_h.dream_if_due), _of(_h.import_from)
-        close, dream, today, trust, write = _of(_h.close), _of(_h.dream), _of(_h.today), _of(_h.trust), _of(_h.write)
+        agent, delete, exists, export, prompt = _h.agent, _of(_h.delete), _of(_h.exists), _of(_h.export), _of(_h.prompt)
+        append, resume, session, settings = _of(_h.append), _talk(_h.resume), _talk(_h.session), _of(_h.settings)
+        backfill, credentials, list_all, remember = _of(_h.backfill), _h.credentials, _of(_h.list_all), _of(_h.remember)
+        clock, config, dice, name, tree = _h.clock, _h.config, _h.dice, _h.name, _of(_h.tree)
+        close, dialect, dream, forget, search = _of(_h.close), _h.dialect, _of(_h.dream), _of(_h.forget), _of(_h.search)
         configure, import_directory, next_snapshot = _of(_h.configure), _of(_h.import_directory), _of(_h.next_snapshot)
-        edit, note, undo = _of(_h.edit), _of(_h.note), _of(_h.undo)
-        exists, forget, resume, search = _of(_h.exists), _of(_h.forget), _talk(_h.resume), _of(_h.search)
-        list, move, read, seed, tree = _of(_h.list), _of(_h.move), _of(_h.read), _of(_h.seed), _of(_h.tree)
-        list_all, remember, session, settings = _of(_h.list_all), _of(_h.remember), _talk(_h.session), _of(_h.settings)
+        dream_if_due, import_from, is_vouched_for = _of(_h.dream_if_due), _of(_h.import_from), _h.is_vouched_for
+        edit, note, today, trust, write = _of(_h.edit), _of(_h.note), _of(_h.today), _of(_h.trust), _of(_h.write)
+        list, move, read, seed, undo = _of(_h.list), _of(_h.move), _of(_h.read), _of(_h.seed), _of(_h.undo)
 else:
     AwaitedHome = AwaitedSession = Awaited
 
