@@ -94,6 +94,8 @@ def test_no_verb_answers_a_wrong_argument_with_an_error_of_pythons_own(home: Hom
             lambda home: home.session(scope="main").change("burn", "x.md"),
             "there is no kind 'burn'; the kinds are write",
         ),
+        (lambda home: home.session(scope="main").change("write", "MEMORY.md"), "change moves a document"),
+        (lambda home: home.session(scope="main").change("delete", "MEMORY.md", to="a.md"), "change moves a document"),
         (lambda home: home.edit("MEMORY.md", "", "x"), "the text to replace is empty; say which one"),
         (lambda home: home.session(scope="main", sender=3), "Home.session: sender takes str | None, not 3 (int)"),
         (lambda home: home.inbox.keep(["a"]), "Inbox.keep: names takes str, not list"),

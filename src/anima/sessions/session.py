@@ -192,6 +192,8 @@ class Session(Hand):
         """Moves or deletes a document (`move` or `delete`), for tools of other makes that can: over the gate, answered and on
         record like a call. Raises NoSuchDocument, also where the listener does not see all of it."""
         kind, given = Kind.parse(kind), {"path": path} | ({"to": to} if to is not None else {})
+        if kind not in (Kind.MOVE, Kind.DELETE) or (kind is Kind.DELETE and to is not None):
+            raise BadArguments("change moves a document to a place, or deletes it; the tool memory_write writes")
         return self._recorded_call(f"memory_{kind}", given, id, lambda: self._calling.change(kind, path, to))
 
     def _recorded_call(
