@@ -1031,6 +1031,11 @@ def test_whoever_keeps_a_noted_line_says_where_it_belongs(aria: Path, cli: Cli) 
     assert "## Boat\n\n- The mast was painted\n" in (aria / "MEMORY.md").read_text(encoding="utf-8")
 
 
+def test_where_nothing_waits_nobody_is_asked_whether_to_keep_it(aria: Path) -> None:
+    code, shown = on_a_terminal("review", "--home", aria, "--keep", "--all", until=b"[y/N]", keys=b"\n")
+    assert code == 0 and shown.split() == ["kept:", "nothing"]
+
+
 def test_another_key_is_asked_again_and_esc_writes_nothing(aria: Path) -> None:
     fact, asked = "The boat leaks at the stern", b"[Enter] Notes"
     command = ("remember", fact, "--home", aria)

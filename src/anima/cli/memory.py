@@ -251,7 +251,7 @@ def _kept(
 ) -> Reply:
     names = [each.entry.id for each in noted]
     approver = "terminal" if sys.stdin.isatty() else "as-owner"  # which is not enough for identity files
-    if approver == "terminal":
+    if approver == "terminal" and (waiting or names):
         for number, proposal in enumerate(() if json else waiting, start=1):
             show.proposal(proposal, number, len(waiting))
         if not json:
@@ -263,7 +263,7 @@ def _kept(
     ]
     choose = _section if approver == "terminal" and not json and len(names) == 1 else None
     receipts += home.inbox.keep(*names, approver=approver, section=section, choose=choose)
-    return Reply(receipts, lambda: show.receipts(receipts))
+    return Reply(receipts, (lambda: show.receipts(receipts)) if receipts else "kept: nothing")
 
 
 def _walk(home: Home, waiting: Sequence[Proposal], noted: Sequence[ForReview]) -> None:
