@@ -585,6 +585,7 @@ class Home:
 
 look_at_arguments(Home, "__enter__")
 look_at_arguments(AgentIdentity)
+look_at_arguments(Prompts)
 
 
 def checked_rooms() -> CheckedRooms:
