@@ -96,6 +96,7 @@ def test_no_verb_answers_a_wrong_argument_with_an_error_of_pythons_own(home: Hom
         ),
         (lambda home: home.session(scope="main").change("write", "MEMORY.md"), "change moves a document"),
         (lambda home: home.session(scope="main").change("delete", "MEMORY.md", to="a.md"), "change moves a document"),
+        (lambda home: home.index(rebuild="no"), "rebuild takes bool, not 'no' (str)"),
         (lambda home: home.prompts.prompt("main", runtime=None), "prompt: listener takes Listener, not 'main'"),
         (lambda home: home.edit("MEMORY.md", "", "x"), "the text to replace is empty; say which one"),
         (lambda home: home.session(scope="main", sender=3), "Home.session: sender takes str | None, not 3 (int)"),

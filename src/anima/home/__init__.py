@@ -62,7 +62,7 @@ class part(Generic[T]):
         with home._mutex:
             if self._name not in home._parts:
                 home._parts[self._name] = self._make(home)
-                look_at_arguments(type(home._parts[self._name]))
+                look_at_arguments(type(home._parts[self._name]), "__call__")
             made: T = home._parts[self._name]
             return made
 
