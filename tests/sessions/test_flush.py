@@ -270,6 +270,16 @@ def test_a_model_that_fails_is_given_up_after_three_times_and_costs_nothing(home
     assert [log_of(home).count(f"Guest {n} ") for n in range(5)] == [1] * 5
 
 
+def test_whoever_gave_a_model_that_fails_is_told_how(home):
+    with home.session(scope=Scope.MAIN, complete=Model(["NO_REPLY"], then=TimeoutError("too slow"))) as session:
+        session.log("user", "hello")
+        assert session.flush("overflow").error == ""
+    with home.session(scope=Scope.MAIN, complete=Model(then=TimeoutError("too slow"))) as session:
+        session.log("user", "hello")
+        failed = session.flush("overflow")
+    assert (failed.silent, failed.error) == ("failed", "TimeoutError: too slow")
+
+
 def test_what_a_model_adds_passes_the_gate_too(home):
     model = Model(["- the password is hunter2hunter2, token ghp_" + "a1B2" * 9])
     with home.session(scope=Scope.MAIN, complete=model) as session:

@@ -51,6 +51,7 @@ class Flushed:
     path: str | None = None
     proposals: tuple[str, ...] = ()
     silent: str = "not asked"  # what became of the model's turn
+    error: str = ""  # how the model failed, where silent is failed
     through: int = 0  # turns looked at so far
     forgotten: int = 0  # lines left out because the owner had them forgotten
 
@@ -74,7 +75,7 @@ class Flushing:
         self.cycle_done = False  # whether a flush for the near cut was made since the last one
         self.cycle_start = 0  # the transcript's size when this cycle began
         self._asked = False
-        self._failures = 0
+        self._failures, self._error = 0, ""
         self._left_out = 0  # lines of this flush that stay forgotten
         self.said: list[Turn] = []  # where no transcript is kept
         self._cycle_from = 0  # the first turn of this cycle
@@ -130,6 +131,7 @@ class Flushing:
             status=_status([*receipts, *more]),
             lines=(*lines, *extra),
             silent=silent,
+            error=self._error if silent == "failed" else "",
             through=through,
             forgotten=self._left_out,
             path=hand.listener.daily_path(self._site.layout, now.date()).text,
@@ -222,8 +224,8 @@ class Flushing:
             shown, day = defuse_tags("\n".join(reversed(said)), ("conversation",)), f"{now:%A, %Y-%m-%d %H:%M}"
             asked = str(WORTH["silent"].format(day=day, path=path, silence=SILENCE, shown=shown))
             bullets = bullets_of(complete(asked))
-        except Exception:  # a host's model fails in its own ways, and none of them may cost what was said
-            self._failures += 1
+        except Exception as error:  # a host's model fails in its own ways, and none of them may cost what was said
+            self._failures, self._error = self._failures + 1, f"{type(error).__name__}: {error}"
             return "failed", [], []
         self._asked = True
         if not bullets:
