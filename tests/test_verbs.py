@@ -207,3 +207,12 @@ def test_a_closed_home_says_so_whatever_it_is_asked(home: Home) -> None:
             asked()
     session.close()
     home.close()
+
+
+def test_an_async_function_is_no_function_for_a_verb_that_waits_for_nobody(home: Home) -> None:
+    async def model(question: str) -> str:
+        return question
+
+    complete: Any = model
+    with pytest.raises(BadArguments, match=r"complete takes .*, not an async function \(anima.aio takes it\)"):
+        home.session(scope="main", channel="terminal", complete=complete)

@@ -11,7 +11,7 @@ import builtins
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache, wraps
-from inspect import signature, unwrap
+from inspect import iscoroutinefunction, signature, unwrap
 from itertools import chain, repeat
 from numbers import Integral, Real
 from types import FunctionType, UnionType
@@ -100,8 +100,8 @@ def _fits(value: object, wanted: Any) -> bool:
         return True
     if not isinstance(value, _NUMBERS.get(origin, origin)) or (parts and isinstance(value, str)):
         return False  # a text is no list of texts
-    if origin in _NUMBERS and (isinstance(value, bool) or value != value):
-        return False  # what is no number is none
+    if iscoroutinefunction(value) or (origin in _NUMBERS and (isinstance(value, bool) or value != value)):
+        return False  # nobody awaits what it gives; and what is no number is none
     if isinstance(value, Mapping) and len(parts) == 2:
         return all(_fits(key, parts[0]) and _fits(value[key], parts[1]) for key in value)
     return not parts or not isinstance(value, Collection) or all(_fits(each, parts[0]) for each in value)
@@ -113,5 +113,5 @@ def _told(wanted: Any) -> str:
 
 
 def _given(value: object) -> str:
-    kind = type(value).__name__
+    kind = "an async function (anima.aio takes it)" if iscoroutinefunction(value) else type(value).__name__
     return f"{printable(repr(value), 40)} ({kind})" if isinstance(value, str | int | float) else kind
