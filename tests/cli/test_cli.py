@@ -766,12 +766,14 @@ def test_a_document_on_a_terminal_is_inert_too(aria: Path) -> None:
 # -- how it ends -------------------------------------------------------------------------------------------------------------
 
 
-def test_an_interrupt_is_exit_code_130_and_one_line(aria: Path) -> None:
+def test_an_interrupt_is_exit_code_130_and_one_line(tmp_path: Path) -> None:
     code, shown = on_a_terminal("tour", until=b"Enter to go on", keys=b"\x03", NO_COLOR="1")
     assert code == 130
     assert shown.endswith("stopped; nothing is half done\n")
     assert "Traceback" not in shown
-    code, shown = on_a_terminal("trust-home", "--home", aria, until=b"[y/N]", keys=b"\x03")
+    (stranger := tmp_path / "stranger").mkdir()
+    (stranger / "SOUL.md").write_text("# Soul\n", encoding="utf-8")
+    code, shown = on_a_terminal("trust-home", "--home", stranger, until=b"[y/N]", keys=b"\x03")
     assert (code, "Traceback" in shown) == (130, False)
     assert shown.endswith("\nstopped; nothing is half done\n")  # on a line of its own, and not behind the question
 
@@ -784,6 +786,12 @@ def test_saying_no_at_the_terminal_trusts_nothing(cli: Cli, tmp_path: Path) -> N
     assert code == 5
     assert "not trusted; nothing was changed" in shown
     assert not cli("config", "--home", tmp_path / "x", "--json").json["trusted"]
+
+
+def test_a_home_that_is_trusted_already_is_not_called_a_strangers(aria: Path) -> None:
+    code, shown = on_a_terminal("trust-home", "--home", aria, until=b"[y/N]", keys=b"n\n")
+
+    assert (code, shown) == (0, "Trusted. It holds until the folder is replaced by another.\n")
 
 
 def test_a_signal_from_outside_is_an_interrupt_too(aria: Path) -> None:
@@ -1083,6 +1091,19 @@ def test_long_lists_break_no_word_and_end_with_a_tally(cli: Cli, aria: Path, mon
     assert all(re.match(r"[0-9a-f]{8}  \d{4}-\d\d-\d\d \d\d:\d\d  \w+ ", line) for line in rows) and len(rows) == 20
     assert "noted for your review" in rows[0] and "unreviewed/" not in "".join(lines)
     assert cli("review", "--list", "--home", aria).out.splitlines()[-2] == "0 changes and 1 noted line."
+
+
+def test_an_undo_that_finds_nothing_left_says_so_in_one_line(cli: Cli, aria: Path) -> None:
+    change = cli("remember", "Ana has a boat", "--home", aria, "--json").json["change"]
+    cli("undo", "--home", aria)
+
+    assert cli("undo", change, "--home", aria).out == "there was nothing left of it to take back\n"
+
+
+def test_words_that_are_no_document_can_be_searched_for(cli: Cli, aria: Path) -> None:
+    for command in (["why", "walnuts"], ["read", "walnuts"]):
+        said = cli(*command, "--home", aria)
+        assert said.code == 3 and "anima search" in said.err and str(aria) in said.err
 
 
 def test_history_shows_the_line_that_changed_and_what_an_undo_undid(

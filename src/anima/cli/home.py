@@ -211,7 +211,7 @@ def config(home: str | None, set_: Sequence[str]) -> Reply:
 
 @command(name="trust-home", owners=commands.unless_dry)
 def trust_home(home: Home, yes: bool, json: bool) -> Reply:
-    if not yes:
+    if not (yes or home.is_vouched_for):
         commands.ask_trust(home, can_ask=not json)
     home.trust()
     value = {"home": home.name, "trusted": True, "now_used": [key for key, _ in home.config.ignored]}

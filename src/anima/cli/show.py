@@ -137,7 +137,8 @@ def document(home: Home, path: str) -> Document:
     try:
         return home.read(path)
     except NoSuchDocument as error:
-        error.hint = meant(path, [each.path for each in home.list_all()], error.hint or "", near=0.7)
+        otherwise = (error.hint or "") + ("" if path.endswith(".md") else "; anima search WORDS finds lines")
+        error.hint = meant(path, [each.path for each in home.list_all()], otherwise, near=0.7)
         raise
 
 
@@ -302,7 +303,7 @@ _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 
 def diff(text: str) -> None:
     out = console()
-    for line in text.removesuffix("\n").split("\n"):
+    for line in text.removesuffix("\n").split("\n") if text else ():
         head = line.startswith(("+++", "---"))
         out.print(inert(line), style="bold" if head else _COLOURS.get(line[:1], ""), soft_wrap=True)
 
