@@ -114,6 +114,7 @@ class Source:
     rule: str | None = None
     approver: str | None = None
     change: str | None = None
+    place: str | None = None  # where it stood when it was found
 
     @property
     def trusted(self) -> bool:

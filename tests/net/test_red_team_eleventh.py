@@ -6,6 +6,7 @@ from __future__ import annotations
 import re
 import shutil
 import sqlite3
+import subprocess
 import time
 import warnings
 import zlib
@@ -16,10 +17,10 @@ from pathlib import Path
 import pytest
 from attacking import UNREVIEWED, need
 
-from anima import Home, Refused, Scope, Session
+from anima import Home, Refused, Scope, Session, overlay
 from anima.agent import framed
 from anima.cli import run
-from anima.model import Actor
+from anima.model import Actor, DocPath
 from anima.sessions.flush import extract
 from anima.sessions.replay import Turn
 from anima.testing import Clock
@@ -76,6 +77,55 @@ def test_an_undo_of_a_move_vouches_for_no_line_that_came_from_outside_meanwhile(
     assert (
         "im_start" not in home.prompt(scope=Scope.MAIN).text and "Ana has a boat" in home.prompt(scope=Scope.MAIN).text
     )
+
+
+def test_an_undo_of_an_exchange_of_two_documents_vouches_for_no_line_from_outside(home: Home) -> None:
+    home.write("notes/old.md", "# Memory\n\n- Ana has a boat\n")
+    with home.session(scope=Scope.MAIN) as session:
+        for path, to in (
+            ("MEMORY.md", "notes/aside.md"),
+            ("notes/old.md", "MEMORY.md"),
+            ("notes/aside.md", "notes/old.md"),
+        ):
+            need(session.change("move", path, to=to)["status"] == "written", "it is moved")
+    edited_outside(home, "notes/old.md")
+    home.undo(session=session.id)
+    found = home.read("MEMORY.md")
+    need("im_start" in found.text, "the page came back with what was put into it")
+    [*_, last] = home.past.sources(found)
+    assert last is not None and last.actor is Actor.OUTSIDE and "im_start" not in home.prompt(scope=Scope.MAIN).text
+
+
+def test_a_restore_vouches_for_no_line_that_somebody_else_put_into_history(home: Home) -> None:
+    home.remember("Ana has a boat")
+    file = Path(home.name) / "MEMORY.md"
+    held = file.read_text(encoding="utf-8")
+    file.write_text(f"{held}{TOKEN}\n", encoding="utf-8")
+    for command in (["add", "MEMORY.md"], ["commit", "-qm", "tidy"]):
+        said = ["git", "-C", home.name, "-c", "user.name=main", "-c", "user.email=main@localhost", *command]
+        subprocess.run(said, check=True, capture_output=True)
+    file.write_text(held, encoding="utf-8")
+    home.past.restore("MEMORY.md", at=home.past.log()[0].id)
+    need("im_start" in home.read("MEMORY.md").text, "it was restored")
+    prompt = home.prompt(scope=Scope.MAIN).text
+    assert "im_start" not in prompt and "Ana has a boat" in prompt
+
+
+@pytest.mark.parametrize("to", ["knowledge/KNOWLEDGE.md", "MEMORY.md"])
+def test_a_page_of_a_template_keeps_whose_its_lines_are_wherever_it_is_moved(tmp_path: Path, to: str) -> None:
+    with Home.create(tmp_path / "below", name="Aria", clock=Clock()) as below:
+        below.delete("BOOTSTRAP.md")
+        below.write("notes/old.md", "# Old\n\n- Ana has a boat\n")
+        edited_outside(below, "notes/old.md")
+        below.edit("notes/old.md", "a boat", "the boat")
+    with Home.open(overlay(tmp_path / "above", tmp_path / "below"), clock=Clock(), create=True) as home:
+        if home.site.text_of(DocPath.parse(to)) is not None:
+            home.delete(to)
+        home.move("notes/old.md", to)
+        sources = [each.actor for each in home.past.sources(home.read(to)) if each]
+        assert sources == [Actor.OWNER, Actor.OWNER, Actor.OUTSIDE]
+        prompt = home.prompt(scope=Scope.MAIN).text
+        assert "im_start" not in prompt and "Ana has the boat" in prompt
 
 
 # -- a home that somebody else made ----------------------------------------------------------------------------------

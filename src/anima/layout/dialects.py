@@ -91,8 +91,7 @@ def layout_for(dialect: str) -> Layout:
 
 def detect(names: Iterable[str]) -> Detection:
     """The dialect of a folder from the names in its first two levels; folders end with a slash."""
-    seen = {fold(name) for name in names}
-    signs = read_table("layout", "usual")["signs"]
+    seen, signs = {fold(name) for name in names}, read_table("layout", "usual")["signs"]
     return next(Detection(sign["dialect"], why) for sign in signs if (why := _told(sign, seen)))
 
 

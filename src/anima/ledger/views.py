@@ -24,7 +24,7 @@ from anima.model import Actor, DocPath, Kind, Origin, Source
 OWNERS = Source(actor=Actor.OWNER, origin=Origin.OWNER)
 OUTSIDE = Source(actor=Actor.OUTSIDE, origin=Origin.OUTSIDE)
 _STANDING = {"found": OWNERS, "outside": OUTSIDE}  # what we only saw: a document that was here before us, an edit
-CHANGED = ("intent", *_STANDING)
+CHANGED, _BACK = ("intent", *_STANDING), ("undo", "restore")
 _TOLD = ("actor", "origin", "session", "scope", "taint", "rule", "approver")  # of an intent
 
 
@@ -45,7 +45,7 @@ class _Known:
         with self.lock:
             for lines, source, back in (late := self.late[:]):
                 new = dict.fromkeys(Key.each(lines), source)
-                self.told |= new if back is None else {x: self.told.get(x) or back.get(x, source) for x in new}
+                self.told |= new if back is None else {x: self.told.get(x) or back.get(x, OUTSIDE) for x in new}
             del self.late[: len(late)]  # not what was added meanwhile
         return self.told
 
@@ -83,20 +83,20 @@ class Provenance:
             elif record.kind == "done" and (begun := self._begun.pop(str(record.fields.get("id")), None)):
                 intent, intended = begun
                 source = Source(time=intended.time, change=intent.id, **{each: getattr(intent, each) for each in _TOLD})
-                back: dict[str, Source] | None = {} if intent.what in ("undo", "restore") else None
+                # What an undo or a restore brings back keeps the source that it had, in whichever of its documents.
+                were = (self._known[key].lines for each in intent.edits if (key := _key(each.path)) in self._known)
+                back = dict(each for one in were for each in one.items()) if intent.what in _BACK else None
                 for edit in intent.edits:
-                    if back is not None and edit.kind is Kind.DELETE and (gone := self._known.get(_key(edit.path))):
-                        back |= gone.lines  # what it moves back keeps the source that it had in the other document
                     self._edited(edit, source, back)
             elif record.kind == "failed":
                 self._begun.pop(str(record.fields.get("id")), None)
             elif record.kind in _STANDING:
                 # A document as it stood when we looked: found there before we ever wrote it, or edited from outside.
-                told = record.fields
-                known = self._known.setdefault(_key(str(told["path"])), _Known())
+                told, path = record.fields, str(record.fields["path"])
+                known = self._known.setdefault(_key(path), _Known())
                 known.digest, known.size, known.pieces = told.get("digest"), int(told.get("size", 0)), []
                 source = replace(_STANDING[record.kind], time=None if record.kind == "found" else record.time)
-                known.late.append((told.get("lines", ""), source, None))
+                known.late.append((told.get("lines", ""), replace(source, place=path), None))
 
     def _edited(self, edit: Edit, source: Source, back: Mapping[str, Source] | None) -> None:
         """Notes an edit. Lines that an undo brings `back` keep the source they had: that is no way to be trusted."""

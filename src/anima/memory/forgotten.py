@@ -58,8 +58,7 @@ class ForgottenList:
         words = words_of(text)
         if not words:
             return None
-        lead = self._digest(words[:LEAD]) if len(words) > LEAD else ""
-        return Phrase(len(words), self._digest(words), lead)
+        return Phrase(len(words), self._digest(words), self._digest(words[:LEAD]) if len(words) > LEAD else "")
 
     def add(self, phrases: Iterable[str], *, at: datetime) -> int:
         """Puts phrases on the list, those that are on it once more; how many are new."""

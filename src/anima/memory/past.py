@@ -78,14 +78,12 @@ class Past:
     def log(self, path: str | DocPath | None = None, *, limit: int = 20) -> tuple[Revision, ...]:
         """The newest revisions, of the home or of one document."""
         self.store.commit()
-        found = self._history()
-        spelt = self._spelt(DocPath.parse(path)) if path else None
+        found, spelt = self._history(), self._spelt(DocPath.parse(path)) if path else None
         return tuple(found.log(spelt, limit=limit)) if found else ()
 
     def diff(self, revision: str, other: str | None = None, *, path: str | DocPath | None = None) -> str:
         """What one revision changed, or what changed between two."""
-        history = self._need_history()
-        spelt = self._spelt(DocPath.parse(path)) if path else None
+        history, spelt = self._need_history(), self._spelt(DocPath.parse(path)) if path else None
         if other is not None:
             return history.diff(revision, other, spelt)
         line = history.log(limit=1_000_000)
@@ -281,8 +279,7 @@ class Past:
         if at < 0:
             around = self._was_purged() and self._around(intent, DocPath.parse(edit.path))
             held = set(self.store.key.each(self.store.key.distinct(around[0] or ""))) if around else wanted
-            # what no purge took out of the revision that brought it
-            left = "".join(each for each in wanted if each in held)
+            left = "".join(each for each in wanted if each in held)  # what no purge took out of what brought it
             if left == edit.lines:
                 raise StaleWrite(edit.path, theirs=text, ours=None)
             return self._without(text, replace(edit, lines=left), intent) if left else text

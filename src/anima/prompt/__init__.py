@@ -324,8 +324,7 @@ def _border(text: str, at: int) -> int:
 
 def _border_back(text: str, at: int) -> int:
     """The first line border at or after `at`, by the same rule from the other side."""
-    rest = len(text) - at
-    line = text.find("\n", at)
+    rest, line = len(text) - at, text.find("\n", at)
     if 0 <= line < at + rest // 2:
         return line + 1
     word = text.find(" ", at)

@@ -122,8 +122,7 @@ class CheckedFiles(_Checked):
             return
         for name, why in strange:
             path = f"{folder}/{name}".lstrip("/")
-            is_odd = self._folder.kind_of(path) in ("link", "other")
-            shown = printable(path)
+            is_odd, shown = self._folder.kind_of(path) in ("link", "other"), printable(path)
             said = f"{shown} is left alone: {why}."
             yield remark("document-not-a-file" if is_odd else "", shown, said)
         seen: dict[str, str] = {}

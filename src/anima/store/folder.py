@@ -126,8 +126,7 @@ class Folder(HeldFolder, Documents):
 
     def _names(self, folder: str) -> dict[str, str]:
         """Folded name → name on disk (the first in order), and "/name" → name; kept while the folder is unchanged."""
-        signature = self.signature(folder or ".")
-        held = self._named.get(folder)
+        signature, held = self.signature(folder or "."), self._named.get(folder)
         if held and signature is not None and held[0] == signature:
             return held[1]
         names: dict[str, str] = {}

@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -333,8 +333,10 @@ class LayeredView:
         return self._upper.knows(path) or (below is not None and below.knows(path))
 
     def source(self, path: DocPath, line: str) -> Source:
-        found, below = self._upper.source(path, line), self._layers.at(path.key)
-        return found if found != OWNERS or below is None else below.source(path, line)
+        found = self._upper.source(path, line)
+        place = DocPath.parse(found.place or path.text)  # what was taken over may have been moved since
+        below = self._layers.at(place.key)
+        return found if replace(found, place=None) != OWNERS or below is None else below.source(place, line)
 
 
 class OverlayStore:

@@ -371,8 +371,7 @@ def check_names(files: Iterable[File]) -> None:
     """Names that stay inside a home and apart from each other, in order. Raises Refused."""
     before, apart = "", Apart()
     for file in files:
-        name = printable(file.path)
-        why = ""
+        name, why = printable(file.path), ""
         if refused := refusal(file.path):
             why = f"the snapshot holds {name}, which is refused: {refused}"
         elif file.path <= before:
