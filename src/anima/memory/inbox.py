@@ -19,7 +19,7 @@ from anima.gate import Situation, file_policy, suggest_rule
 from anima.gate.scan import scan_text
 from anima.layout import UNREVIEWED, Policy
 from anima.memory import Noted, Proposal
-from anima.memory.write import Writer, becoming, seen_at
+from anima.memory.write import Writer, becoming, scan_added, seen_at
 from anima.model import Actor, Answer, Choose, DocPath, Finding, Kind, Origin, Receipt, Severity, digest_of, fold
 from anima.site import Site
 from anima.text.diff import merge
@@ -173,8 +173,7 @@ class Inbox:
         for number, entry in enumerate(self._writer.unreviewed.all(layer)):
             lines = [key.line(f"> {line}") for line in lines_of(entry.text)] if key and asked else []
             times = max((asked[line] for line in lines if line), default=0)
-            seen = (*scan_text(entry.text), *scan_text(entry.section or ""))
-            policy = file_policy(entry.to, self._layout.row_of(entry.to))
+            seen, policy = _seen_in(entry), file_policy(entry.to, self._layout.row_of(entry.to))
             if policy is not Policy.MEMORY:  # which speaks against keeping it among others
                 said = f"it would go to a file of the kind {policy}, which is decided by itself"
                 seen = (*seen, seen_at("place", Severity.WARN, 1, said))
@@ -198,30 +197,31 @@ class Inbox:
         chosen = self._named(names, layer)
         if text is not None and (len(chosen) != 1 or not text.strip()):
             raise BadArguments("one entry at a time is edited, and something of it must be left")
-        lines = [each.text for each in chosen if not each.is_whole]
-        alone = {"more", *(found.kind for line in lines for found in scan_text(line))}
-        if any(found.kind not in alone for found in scan_text("".join(lines))):
-            raise Refused("together these lines say what none says alone; keep them one by one", rule="alone")
         for entry in chosen:
             groups.setdefault((entry.session, entry.origins, entry.scope), []).append(entry)
-            if section and self._layout.row_of(entry.to).kind == "curated":
-                self._with(replace(entry, section=section), self._writer.site.text_of(entry.to), None)
-        receipts: list[Receipt] = []
+        whole: dict[str, tuple[DocPath, str | None, str | None]] = {}  # path, text now, text then
+        planned: list[tuple[list[Noted], dict[str, Any], list[Change]]] = []
         for entries in groups.values():
             by: dict[str, Any] = {"session": entries[0].session, "scope": entries[0].scope, "taint": entries[0].origins}
             by |= {"actor": Actor.AGENT, "origin": Origin.AGENT}
-            texts: dict[str, tuple[DocPath, str | None, str | None]] = {}  # path, text now, text then
-            under: dict[str, str | None] = {}  # the heading that the last of them went under
+            changes: dict[str, Change] = {}  # each says which heading the last line went under
             for entry in entries:
                 path, is_curated = entry.to, self._layout.row_of(entry.to).kind == "curated"
                 heading = entry.section if section is None or not is_curated else section or None
-                other = replace(entry, text=text or entry.text, section=heading)
-                before, now = texts[path.key][1:] if path.key in texts else (self._writer.site.text_of(path),) * 2
-                wanted, under[path.key], _ = self._with(other, now, choose)
-                texts[path.key] = (path, before, wanted)
-            changes = [becoming(*found, **by, under=under[key]) for key, found in texts.items()]
-            changes += [becoming(*found, **by) for found in self._writer.unreviewed.left(entries)]
-            receipts += self._writer.submit(changes, situation=Situation(approver=approver), what="keep")
+                _, first, now = whole.get(path.key) or (path, *(self._writer.site.text_of(path),) * 2)
+                page = self._with(replace(entry, text=text or entry.text, section=heading), now, choose)
+                change = becoming(path, now, page.text, **by, under=page.section)
+                changes[path.key] = replace(change, base=changes.get(path.key, change).base)
+                whole[path.key] = (path, first, page.text)
+            planned.append((entries, by, [*changes.values()]))
+        both = Counter(f.kind for path, was, then in whole.values() for f in scan_added(was, becoming(path, was, then)))
+        both -= Counter(found.kind for entry in chosen for found in _seen_in(entry))
+        if len(chosen) > 1 and both.keys() - {"more"}:
+            raise Refused("together these lines say what none says alone; keep them one by one", rule="alone")
+        receipts: list[Receipt] = []
+        for entries, by, wanted in planned:
+            wanted += [becoming(*found, **by) for found in self._writer.unreviewed.left(entries)]
+            receipts += self._writer.submit(wanted, situation=Situation(approver=approver), what="keep")
         return tuple(receipts)
 
     def _with(self, entry: Noted, text: str | None, choose: Choose | None) -> Landed:
@@ -275,3 +275,9 @@ class Inbox:
             if merged is not None:
                 return replace(change, text=merged, base=digest_of(now))
         raise StaleWrite(change.path.text, theirs=now, ours=change.after(base))
+
+
+def _seen_in(entry: Noted) -> tuple[Finding, ...]:
+    """What the scan sees in an entry, and in its heading with that below it."""
+    below = scan_text(f"{entry.section}\n{entry.text}") if entry.section else ()
+    return (*scan_text(entry.text), *(found for found in below if found.line == 1))

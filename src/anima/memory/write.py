@@ -290,8 +290,7 @@ class Writer:
 
     def _noted(self, changes: Sequence[Change], judged: Judged, layer: str) -> tuple[Receipt, ...]:
         """Writes additions down where the owner reviews them; what waits there already is noted once."""
-        now = self.site.now()
-        waiting = self.unreviewed.all(layer_folder(layer))
+        now, waiting = self.site.now(), self.unreviewed.all(layer_folder(layer))
         place = DocPath.parse(f"{layer_folder(layer)}{UNREVIEWED}/{now.date().isoformat()}.md")
         entries = [noted(change, place, now, untrusted(change)) for change in changes]
         known = {entry.id for entry in waiting}

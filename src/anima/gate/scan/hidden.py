@@ -179,8 +179,7 @@ def readable(text: str) -> bool:
         return False
     plain = sum(c in " \n" or (c.isascii() and c.isprintable()) for c in text)
     script = plain + max(len(compiled(family).findall(text)) for family in table("hidden")["families"])
-    letters = sum(c.isalpha() or c == " " for c in text)
-    return script >= 0.9 * len(text) and letters >= 0.6 * len(text)
+    return script >= 0.9 * len(text) and sum(c.isalpha() or c == " " for c in text) >= 0.6 * len(text)
 
 
 _DECODED = {"base64": from_base64, "hex": from_hex, "escapes": from_escapes}

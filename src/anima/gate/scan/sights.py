@@ -53,8 +53,7 @@ def each_once(text: str) -> str:
 
 def _unlike(text: str) -> str:
     """One line for all that differ in their digits alone; but every line that has digits in something else than a number."""
-    raw = text.encode("utf-8", "surrogatepass")
-    one = set[bytes]()
+    raw, one = text.encode("utf-8", "surrogatepass"), set[bytes]()
     for piece in pieces(text):
         one.update(piece.encode("utf-8", "surrogatepass").translate(_ZEROS).split(b"\n"))
     if 2 * len(one) > raw.count(b"\n") + 1:
