@@ -322,6 +322,31 @@ def test_an_order_in_a_heading_and_its_line_is_seen_before_it_is_kept(home: Home
     assert "mallory" not in home.read("MEMORY.md").text and "Ana has a boat" in home.read("MEMORY.md").text
 
 
+# -- what a group cannot see of its own page ---------------------------------------------------------------------------------
+
+
+HIDDEN = "## Cancer treatment <!-- private -->\n\n- Ana has cancer, her doctor is Holm\n\n"
+
+
+@pytest.mark.parametrize("asked", [{}, {"section": "Cancer treatment"}, {"section": "Boats"}], ids=str)
+@pytest.mark.parametrize("said", ["the doctor Holm treats cancer", "the boat has a doctor", "the boat has a sail"])
+@pytest.mark.parametrize(
+    "page", ["# Memory\n\n## Boats\n\n- it leaks at the stern\n\n{}## Trips\n\n- to the sea\n\n", "{}"]
+)
+def test_where_a_line_lands_tells_a_group_nothing_of_what_is_hidden_from_it(
+    home: Home, asked: dict[str, str], said: str, page: str
+) -> None:
+    place, told = "groups/telegram.team/MEMORY.md", set[str]()
+    for hidden in ("", HIDDEN):
+        home.write(place, page.format(hidden))
+        with home.session(scope=Scope.GROUP, group="team", channel="telegram") as session:
+            answer = session.call("memory_write", {"target": "memory", "content": said, **asked})
+            need(answer["status"] == "written", f"it is written: {answer}")
+            told.add(session.read(place))
+        assert hidden in home.read(place).text
+    assert len(told) == 1 and said in "".join(told)
+
+
 # -- texts that cost more the longer they are --------------------------------------------------------------------------------
 
 

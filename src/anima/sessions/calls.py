@@ -22,7 +22,7 @@ from anima.memory import layer_folder
 from anima.model import Answer, Change, DocPath, Document, Kind, Origin, Receipt, Scope, cited, digest_of, fold
 from anima.sessions.hand import Hand, found_in, quoted, told
 from anima.text.markdown import View, defuse_tags, front_matter, lines_of
-from anima.text.pages import as_bullet, filled, log_heading, log_line, placed, replaced, twin_of
+from anima.text.pages import as_bullet, filled, log_heading, log_line, placed, put_into, replaced, twin_of
 
 if TYPE_CHECKING:
     from anima.search.rank import SearchAnswer
@@ -459,16 +459,19 @@ class Calling:
         return replace(self._hand.wish(path, Kind.APPEND, log_line(content, now)), opening=log_heading(now))
 
     def _remembered(self, content: str, section: str | None) -> Change | Receipt:
-        path, seen = self._target("memory"), self.memory()[1]
-        # Who may not see a line or a heading does not learn by asking whether it stands there.
+        path = self._target("memory")
+        text = self._text(path)
+        part = self.listener.view(self._layout, path, text or "")
+        # Who may not see a line or a heading learns neither by asking nor by a line's place whether it stands there.
+        is_part = not part.whole and self.listener.sees(self._layout, path)
         if section is not None:
-            placed(seen, as_bullet(content), section=section)
-        if content.strip() and (twin := twin_of(seen, content, section=section)):
+            placed(part.text, as_bullet(content), section=section)
+        if content.strip() and (twin := twin_of(part.text, content, section=section)):
             why = f"{path} line {twin.line} says so already: {twin.text}"
             return Receipt(status="known", path=path, rule="duplicate", reason=why)
-        text = self._text(path)
-        page = placed(text or "", as_bullet(content), section=section)
-        change = self._hand.wish(path, Kind.WRITE, page.text, base=digest_of(text))
+        page = placed(part.text if is_part else text or "", as_bullet(content), section=section)
+        wanted = put_into(text or "", part, page.text) if is_part else page.text
+        change = self._hand.wish(path, Kind.WRITE, wanted, base=digest_of(text))
         return replace(change, added=as_bullet(content), section=section, under=page.section)
 
     def _edited(self, path: DocPath, old: str, new: str, every: bool) -> Change:

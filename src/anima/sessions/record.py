@@ -415,6 +415,4 @@ def _renumbered(raw: bytes, lost: int) -> bytes:
     record = replay.parse(raw)
     if isinstance(record, replay.Flush) and isinstance(through := record.fields.get("through"), int):
         return encode(replace(record, fields={**record.fields, "through": max(0, through - lost)}))
-    if isinstance(record, Boundary):
-        return encode(replace(record, turn_index=max(0, record.turn_index - lost)))
-    return raw
+    return encode(replace(record, turn_index=max(0, record.turn_index - lost))) if isinstance(record, Boundary) else raw

@@ -90,8 +90,7 @@ def fold(word: str) -> str:
     lowered = word.casefold()
     if lowered.isascii():
         return lowered
-    bare = _MARKS.sub("", unicodedata.normalize("NFD", lowered))
-    return unicodedata.normalize("NFC", bare)
+    return unicodedata.normalize("NFC", _MARKS.sub("", unicodedata.normalize("NFD", lowered)))
 
 
 def first_person(text: str) -> int:
@@ -174,9 +173,7 @@ def _plural(word: str) -> str:
         return word[:-3] + ("y" if len(word) > 4 else "ie")
     if word.endswith(("ss", "us", "is")) or not word.endswith("s"):
         return word
-    if word.endswith(("xes", "zes", "ches", "shes")):
-        return word[:-2]
-    return word[:-1]
+    return word[:-2] if word.endswith(("xes", "zes", "ches", "shes")) else word[:-1]
 
 
 def _suffix(word: str) -> str:

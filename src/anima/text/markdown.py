@@ -214,11 +214,9 @@ def front_matter(text: str, path: str) -> Mapping[str, Any]:
         line = getattr(getattr(error, "problem_mark", None), "line", None)
         where = f" near line {line + 2}" if line is not None else ""
         raise BadText(path, f"its front matter is not YAML{where}") from None
-    if value is None:
-        return {}
-    if not isinstance(value, dict):
+    if not isinstance(value, dict | None):
         raise BadText(path, "its front matter is not a list of keys")
-    return {str(key): item for key, item in value.items()}
+    return {str(key): item for key, item in (value or {}).items()}
 
 
 @lru_cache(maxsize=2)  # whoever places a line asks several times of one text
@@ -275,8 +273,7 @@ class _Outline:
 
     def _line(self, line: str, start: int, end: int, front: bool) -> None:
         prefix = _CONTAINER.match(line)[0]  # type: ignore[index]  # it matches the empty text
-        inner = line[len(prefix) :]
-        depth = len(line) - len(line.lstrip(" \t"))
+        inner, depth = line[len(prefix) :], len(line) - len(line.lstrip(" \t"))
         if not (within := 0 < self._item <= depth or not line.strip()):
             bullet, ends = bullet_of(line), not self._above or heading_of(line)
             self._item = depth + len(bullet.sign) + 1 if bullet else 0 if ends else self._item

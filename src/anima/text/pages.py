@@ -519,3 +519,15 @@ def replaced(text: str, old: str, new: str, *, every: bool, path: str, part: Vie
         made += [text[before:start], piece, newline_of(text) if is_open else ""]
         seen = limit
     return "".join(made) + text[part.spans[-1][1] :]
+
+
+def put_into(text: str, part: View, wanted: str) -> str:
+    """The text with what was put into a part of it there, and ahead of what is hidden behind it; `wanted` is the part with it."""
+    ends = enumerate(zip(reversed(part.text), reversed(wanted), strict=False))
+    same = next((n for n, (one, other) in ends if one != other), len(part.text))
+    at, added = len(part.text) - same, wanted[len(part.text) - same : len(wanted) - same]
+    for start, end in part.spans:
+        if at <= end - start:
+            return f"{text[: start + at]}{added}{text[start + at :]}"
+        at -= end - start
+    return wanted + text  # all of it is hidden

@@ -216,8 +216,7 @@ class Read:
             return Tense.PAST
         if said & LASTING:
             return Tense.ANY
-        past = said & WAS or any(map(_is_deed, self.words))
-        return Tense.PAST if past and not said & IS else Tense.NOW
+        return Tense.PAST if (said & WAS or any(map(_is_deed, self.words))) and not said & IS else Tense.NOW
 
     @cached_property
     def plain(self) -> tuple[str, ...]:
