@@ -124,6 +124,12 @@ def test_what_makes_no_sense_is_answered_in_words(desk: Desk, path: str, status:
     assert found.status_code == status and "<h1>Not here</h1>" in found.text
 
 
+def test_what_is_a_command_is_said_to_be_for_a_terminal(desk: Desk) -> None:
+    found = desk.page.get("/memory/NOPE.md")
+
+    assert "At a terminal: anima files lists what is there" in plain(found.text)
+
+
 @settings(max_examples=30)
 @given(
     way=st.sampled_from(["as", "line", "from", "revision", "undo", "folder", "open", "part"]),
