@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import socket
 from collections.abc import Callable
 from pathlib import Path
 
@@ -142,3 +143,9 @@ def test_a_proposal_is_named_by_its_beginning_too(cli: Cli, tmp_path: Path) -> N
     assert cli("review", "--drop", short, "--home", tmp_path / "aria", "--as-owner")[:2] == (0, f"dropped: {one}\n")
     with Home.open(tmp_path / "aria") as home:
         assert [each.id for each in home.inbox.all()] == [other]
+
+
+def test_a_port_that_is_taken_may_be_where_this_home_is_served(cli: Cli, aria: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        code, _, err = cli("up", "--home", aria, "--port", taken.getsockname()[1])
+    assert code == 2 and "is taken" in err and f"anima token --home {shlex.quote(str(aria))} link opens it" in err

@@ -199,7 +199,7 @@ def bound(port: int | None = None, host: str = HOST) -> socket.socket:
             made.close()
     raise BadArguments(
         f"port {wanted[0]} is taken" + (" and so are those after it" if port is None else ""),
-        hint="end the other program, or say --port 0 for any free port",
+        hint="end the other program, or say --port 0 for any free port; where it serves this home, anima token link opens it",
     )
 
 
