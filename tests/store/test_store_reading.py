@@ -670,6 +670,23 @@ def test_a_home_that_may_only_be_read_is_searched_and_tells_of_its_past(tmp_path
                 path.chmod(0o755)
 
 
+def test_a_home_whose_index_may_only_be_read_is_searched(tmp_path: Path) -> None:
+    def found(place: Path) -> tuple[list[str], tuple[str, ...]]:
+        with Home.create(place) as home:
+            home.write("MEMORY.md", "- Ana uses a Samsung\n")
+            home.search("Samsung", scope="main")
+        (place / ".anima" / "index.sqlite").chmod(0o400)
+        (place / "MEMORY.md").write_text("- Ana uses a Nokia\n", encoding="utf-8")
+        with Home.open(place) as home:
+            answer = home.search("Nokia", scope="main")
+            return [hit.text for hit in answer.hits], answer.notes
+
+    expected = found(tmp_path / "ours")  # and all is imported that an ordinary user may not read
+    assert expected[0]
+    with an_ordinary_users_folder() as folder:
+        assert found(folder / "theirs") == expected
+
+
 def test_a_ledger_that_may_only_be_read_is_written_to_once_it_may_be(tmp_path: Path) -> None:
     Home.create(tmp_path / "ours").close()  # all is imported that an ordinary user may not read
     with an_ordinary_users_folder() as folder:

@@ -97,9 +97,9 @@ class FolderStore(Batches):
         return "", None  # a folder is written to by anybody: whoever wants to know compares versions
 
     def scratch(self, name: str, *, make: bool = False) -> str:
-        place = f"{self.documents.root}/.anima"
-        held, ours = place if os.path.isdir(place) else self.documents.root, os.access in os.supports_effective_ids
-        if self._aside is None and not os.access(held, os.W_OK, effective_ids=ours):
+        place, ours = f"{self.documents.root}/.anima", os.access in os.supports_effective_ids
+        held = [each for each in (place, f"{place}/{name}") if os.path.exists(each)] or [self.documents.root]
+        if self._aside is None and not all(os.access(each, os.W_OK, effective_ids=ours) for each in held):
             self._aside = tempfile.TemporaryDirectory(prefix="anima-")  # a home that may only be read is searched, too
         if make and self._aside is None:
             self.machine.make()
