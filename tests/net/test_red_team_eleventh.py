@@ -242,6 +242,18 @@ def test_what_nobody_reviewed_names_no_conversation_wherever_its_reading_begins_
     assert not [each for each in told if session.id[:8] in each or '"scope"' in each]
 
 
+def test_a_diff_of_many_documents_that_nobody_reviewed_stands_in_one_frame(home: Home, tmp_path: Path) -> None:
+    (tmp_path / "notes").mkdir()
+    for name in ("boat", "mast", "sail"):
+        (tmp_path / "notes" / f"{name}.md").write_text(f"# Notes\n\n- the {name} leaks\n")
+    home.import_from(tmp_path / "notes")
+    home.past.commit()
+    with home.session(scope=Scope.MAIN) as session:
+        told = session.call("memory_history", {"diff": True, "limit": 1})["revisions"][0]["diff"]
+    need(told.count("leaks") == 3, "all of it is told")
+    assert told.startswith("<unreviewed>\ndiff ") and told.count("unreviewed>") == 2
+
+
 @pytest.mark.parametrize("kind", ["summary", "conversation", "delivered", "client", "page"])
 def test_no_spelling_of_its_name_closes_a_frame_for_a_model(kind: str) -> None:
     for closer in (f"</{kind}>", f"</{kind.upper()}>", f"</ {kind} >", f"< / {kind}>"):

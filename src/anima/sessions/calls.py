@@ -295,19 +295,18 @@ class Calling:
         for revision in past.log(place, limit=limit):
             # The paths of others hold names that they chose.
             theirs = next((touched.partition("/")[0] for touched in revision.paths if is_others(touched)), "")
-            row = {
-                "id": revision.id[:12],
-                "time": revision.time.isoformat(),
-                "actor": revision.actor,
-                "subject": f"a change under {theirs}/" if theirs else revision.subject,
-            }
+            row = {"id": revision.id[:12], "time": revision.time.isoformat(), "actor": revision.actor}
+            row["subject"] = f"a change under {theirs}/" if theirs else revision.subject
             if revision.anchor is None:  # no commit of ours: nobody here knows whose words these are
                 self._hand.take_in(revision.subject, origins={Origin.PEER})
             if diff:
                 row["diff"] = past.diff(revision.id, path=place)[:MAX_TEXT]
-                for touched in [place] if place else map(DocPath.parse, revision.paths):
-                    self._hand.take_in("".join(line[1:] for line in lines_of(row["diff"])), path=touched)
-                    row["diff"] = self._told(touched, row["diff"])
+                touched = [place] if place else [*map(DocPath.parse, revision.paths)]
+                said = "".join(line[1:] for line in lines_of(row["diff"]))
+                for each in touched:
+                    self._hand.take_in(said, path=each)
+                for each in {self._told(each, "x"): each for each in touched}.values():  # no frame twice
+                    row["diff"] = self._told(each, row["diff"])
             rows.append(row)
         return {"revisions": rows}
 
