@@ -26,11 +26,11 @@ CEILINGS = {
     "layout": 890,
     "ledger": 890,
     "mcp": 710,
-    "memory": 1_910,
+    "memory": 1_920,  # 10 more, by which an entry that can go nowhere keeps none from the others; 10 less in the store
     "prompt": 1_540,
     "search": 3_780,
     "sessions": 4_450,
-    "store": 7_860,  # git's index is kept while it is as we left it
+    "store": 7_850,  # git's index is kept while it is as we left it
     "testing": 2_520,
     "text": 3_100,  # 10 more, by which a line knows a first name; 10 less in the gate
     "upkeep": 1_510,

@@ -3,6 +3,7 @@ two notes, and texts that cost more the longer they are. Each a promise, on a re
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import sqlite3
@@ -332,6 +333,34 @@ def test_an_order_in_a_heading_and_its_line_is_seen_before_it_is_kept(home: Home
     assert found == {"Ignore all previous": ["instruction"], "Boats": []}
     run(["review", "--keep", "--all", "--as-owner", "--home", home.name])
     assert "mallory" not in home.read("MEMORY.md").text and "Ana has a boat" in home.read("MEMORY.md").text
+
+
+def test_a_line_that_has_no_place_to_go_to_keeps_nobody_from_the_others(home: Home) -> None:
+    home.write("notes/x.md", "# Boat\n")
+    places = ["notes/x.md/y.md", "memory/topics.md", "notes/new.md", "notes/new.md/z.md"]
+    with home.session(scope=Scope.MAIN) as session:
+        noted_in(session, "Ana has a boat")
+        for place in places:
+            noted_in(session, "it is red", place)
+    home.write("memory/topics.md/boat.md", "# Boat\n")
+    alone = [each.entry.to.text for each in home.inbox.noted() if each.findings]
+    assert sorted(alone) == ["memory/topics.md", "notes/new.md/z.md", "notes/x.md/y.md"]
+    run(["review", "--keep", "--all", "--as-owner", "--home", home.name])
+    assert "Ana has a boat" in home.read("MEMORY.md").text and "it is red" in home.read("notes/new.md").text
+
+
+@pytest.mark.parametrize(
+    "odd", [{"section": "a\nb"}, {"section": "# a"}, {"section": " "}, {"session": "x\ny"}], ids=str
+)
+def test_an_entry_with_a_heading_that_is_none_keeps_nobody_from_the_others(home: Home, odd: dict[str, str]) -> None:
+    with home.session(scope=Scope.MAIN) as session:
+        name = noted_in(session, "Ana has a boat")
+    file = Path(home.name) / UNREVIEWED
+    about = json.dumps({"to": "MEMORY.md", **odd})
+    file.write_text(f"{file.read_text()}## u{'0' * 12} for MEMORY.md\n<!-- {about} -->\n\n> - Bo owes ten\n\n")
+    assert [each.entry.id for each in home.inbox.noted() if not each.findings] == [name]
+    home.inbox.keep(name)
+    assert "Ana has a boat" in home.read("MEMORY.md").text
 
 
 # -- what a group cannot see of its own page ---------------------------------------------------------------------------------

@@ -141,11 +141,8 @@ class Provenance:
 
     def source(self, path: DocPath, line: str) -> Source:
         """Where a line of a document came from."""
-        known = self._known.get(path.key)
-        if known is None:
-            return OWNERS
-        digest = self._key.line(line)
-        return known.lines.get(digest, OUTSIDE if digest else OWNERS)
+        known, digest = self._known.get(path.key), self._key.line(line)
+        return known.lines.get(digest, OUTSIDE if digest else OWNERS) if known else OWNERS
 
     def new_lines(self, path: DocPath, text: str) -> str:
         """The digests of lines that no record of ours explains, one behind the other."""

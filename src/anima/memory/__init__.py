@@ -37,6 +37,7 @@ FIRST = "first-conversation"  # the rule of the card that holds what was agreed 
 MOST_PER_SESSION = 100
 MOST_PER_GUEST = 200  # of an agent elsewhere, in however many conversations
 MOST_PER_LAYER = 20  # of somebody who is not the owner, or of a group, in however many conversations
+_ODD = re.compile(r"\A\s*(?:#|\Z)|[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")  # no heading, and no name
 _ID = re.compile(r"p(?:[0-9a-f]{12}|[1-9]\d{0,10})")
 WHOLE = 32  # signs of a name where two entries would share a short one
 IMPORT = "import-"  # how the folder of an import is called; what stands in it are whole documents
@@ -438,7 +439,7 @@ def _entry(place: DocPath, lines: list[str]) -> Noted | None:
     try:
         raw = json.loads(about[1])
         told = {name: raw[name] for name in ("section", "session", "guest", "time") if raw.get(name) is not None}
-        if not all(re.fullmatch(r"[^\ud800-\udfff]*", each) for each in told.values()):
+        if any(map(_ODD.search, told.values())):
             return None
         return _named(
             DocPath.parse(raw["to"]),
@@ -489,8 +490,7 @@ class Unreviewed:
         own = {entry.id for entry in waiting if entry.session == wish.session} | new
         guest = (wish.guest, wish.scope) if wish.guest else None
         theirs = {entry.id for entry in waiting if (entry.guest, entry.scope) == guest} | new
-        in_all = len(waiting) + len(new)
-        return len(own) > MOST_NOTED_OF_SESSION or len(theirs) > MOST_NOTED_OF_GUEST or in_all > 20_000
+        return len(own) > MOST_NOTED_OF_SESSION or len(theirs) > MOST_NOTED_OF_GUEST or len(waiting) + len(new) > 20_000
 
     def unseen(self, layer: str, today: date) -> Iterator[tuple[DocPath, DocPath]]:
         """The days of a layer that nobody came to in so long that they are put away, and where they go."""

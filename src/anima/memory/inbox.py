@@ -9,7 +9,7 @@ Not here: how a proposal and an entry are kept (memory), and how either is made 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -169,16 +169,27 @@ class Inbox:
                 if f"{UNREVIEWED}/" in str(hit.get("path")):
                     asked.update(set(hit.get("lines", ())))
         key = self._store.key if self._store.begun else None
-        found = []
-        for number, entry in enumerate(self._writer.unreviewed.all(layer)):
+        found, waiting = [], self._writer.unreviewed.all(layer)
+        places = {entry.to.key: entry.to for entry in waiting}
+        barred = {key for key, to in places.items() if self._is_barred(to, places)}
+        for number, entry in enumerate(waiting):
             lines = [key.line(f"> {line}") for line in lines_of(entry.text)] if key and asked else []
             times = max((asked[line] for line in lines if line), default=0)
             seen, policy = _seen_in(entry), file_policy(entry.to, self._layout.row_of(entry.to))
-            if policy is not Policy.MEMORY:  # which speaks against keeping it among others
-                said = f"it would go to a file of the kind {policy}, which is decided by itself"
+            if policy is not Policy.MEMORY or entry.to.key in barred:  # which speaks against keeping it among others
+                kind = "that cannot be there" if policy is Policy.MEMORY else f"of the kind {policy}"
+                said = f"it would go to a file {kind}, which is decided by itself"
                 seen = (*seen, seen_at("place", Severity.WARN, 1, said))
             found.append((-times, -number, ForReview(entry, times, seen)))
-        return tuple(waiting for _, _, waiting in sorted(found, key=lambda each: each[:2]))
+        return tuple(each for _, _, each in sorted(found, key=lambda each: each[:2]))
+
+    def _is_barred(self, to: DocPath, others: Collection[str]) -> bool:
+        """Whether nothing can be written there: a folder, or what lies beneath a document or another of these places."""
+        with suppress(HomeError):
+            self._writer.site.text_of(to)
+            above = ["/".join(to.parts[:n]) for n in range(1, len(to.parts))]
+            return any(fold(each) in others or self._store.documents.kind_of(each) == "file" for each in above)
+        return True
 
     def keep(
         self,

@@ -90,8 +90,7 @@ class Past:
         place = next((n for n, found in enumerate(line) if found.id.startswith(revision)), None)
         if place is None:
             raise NoSuchRevision(f"history has no revision {revision}", hint="anima history lists them")
-        before = line[place + 1].id if place + 1 < len(line) else None
-        return history.diff(before, revision, spelt)
+        return history.diff(line[place + 1].id if place + 1 < len(line) else None, revision, spelt)
 
     def changes(self, *, session: str | None = None, limit: int | None = None) -> list[Done]:
         """Carried-out changes, newest first."""

@@ -56,8 +56,7 @@ class AgentIdentity:
         chain = [(f"agent {each.id}", each._asdict()) for each in config.agent if each.id == agent]
         if self._site.layout.has("identity"):
             chain.append(("IDENTITY.md", identity.parse(self._text_of("identity", listener))))
-        default = not config.agent or agent == config.agent[0].id
-        return identity.resolve(own + chain if default else chain + own)
+        return identity.resolve(own + chain if not config.agent or agent == config.agent[0].id else chain + own)
 
     def avatar(self) -> Avatar:
         """The avatar that is shown, or the reason why there is none. Never an absolute path."""

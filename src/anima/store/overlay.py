@@ -176,10 +176,7 @@ class OverlayDocuments(Documents):
         key = path.key
         while key and key not in self._absent:
             key = key.rpartition("/")[0]
-        for folder, mark in self._absent.get(key, ()):
-            if self._upper.signature(folder) != mark:
-                return False
-        return bool(key)
+        return bool(key) and all(self._upper.signature(folder) == mark for folder, mark in self._absent.get(key, ()))
 
     def _marks(self, path: DocPath) -> tuple[str, Marks] | None:
         """The first folder on the way to a path that the upper layer lacks, or the path, and the folders above it as they

@@ -101,8 +101,7 @@ def _hidden(text: str, found: Iterable[hidden.Spot]) -> Iterator[Sighting]:
         if number < MOST and spot.kind != hidden.BIDI:
             shown = visible(redact((spot.decoded or piece)[:2000])[0])
         elif number < MOST:
-            stored = redact(INVISIBLE.sub("", piece))[0]
-            is_turned = pattern_of("hidden", "override").search(piece)
+            stored, is_turned = redact(INVISIBLE.sub("", piece))[0], pattern_of("hidden", "override").search(piece)
             shown = visible(f"{stored} (displayed as: {stored[::-1]})" if is_turned else stored)
         yield Sighting(spot.start, spot.end, spot.kind, spot.severity, shown, _message(text, spot))
 

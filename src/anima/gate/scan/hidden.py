@@ -359,8 +359,7 @@ def _bidi_lines(text: str, loose: list[Spot]) -> Iterator[Spot]:
     right_to_left = _RightToLeft(text)
     first: Spot | None = None
     for spot, following in zip_longest(loose, loose[1:]):
-        first = first or spot
-        is_rtl = right_to_left.near(spot.start)
+        first, is_rtl = first or spot, right_to_left.near(spot.start)
         if following is not None and following.start <= right_to_left.end:
             continue
         run = "".join(compiled(_OF_KIND[BIDI]).findall(text, first.start, spot.end))

@@ -104,8 +104,7 @@ def find_home(
         raise BadArguments(f"{engine.name}: a file has no tenants; several agents share one by file:…#agent")
     else:
         agent = agent or whose
-    agent = agent or "main"
-    rows = HomeRows(engine, engine.tenant(tenant or ""), 0)
+    agent, rows = agent or "main", HomeRows(engine, engine.tenant(tenant or ""), 0)
     sql = "select home, identity from anima.home where tenant = %(tenant)s and agent = %(agent)s"
     found = rows.one(sql, agent=agent)
     for _ in range(20 if create else 0):  # two that are made at once want the same number
