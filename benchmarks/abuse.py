@@ -278,7 +278,7 @@ def door_open() -> Iterator[Door]:
     with tempfile.TemporaryDirectory() as temporary:
         folder, config = Path(temporary) / "home", Path(temporary) / "config"
         said = {**os.environ, "ANIMA_CONFIG": str(config)}
-        program = [sys.executable, "-m", "anima.cli"]
+        program = [sys.executable, "-m", "anima"]
         subprocess.run([*program, "init", str(folder), "--name", "Aria"], env=said, check=True, capture_output=True)
         line = [
             *program,

@@ -32,7 +32,7 @@ EVENTS = {
     "SessionStart": ("numpy", 2.0),
     "SubagentStart": ("numpy", 2.0),
 }
-START = "import sys; from anima.start import main; sys.argv = ['anima', *sys.argv[1:]]; main()"
+START = "import sys; from anima.__main__ import main; sys.argv = ['anima', *sys.argv[1:]]; main()"
 
 
 def made(folder: Path) -> Home:

@@ -101,7 +101,7 @@ def measure(root: Path) -> tuple[int, dict[str, float], int]:
 def shell(root: Path) -> tuple[float, float]:
     """Median seconds of (`anima prompt`, the imports alone), run in turns so that both see the same machine."""
     script = Path(sys.executable).parent / "anima"
-    command = [str(script)] if script.exists() else [sys.executable, "-m", "anima.cli"]
+    command = [str(script)] if script.exists() else [sys.executable, "-m", "anima"]
     ours, imports = [*command, "prompt", "--home", str(root)], [sys.executable, "-c", "import click, rich.console"]
     env = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     env["PYTHONPYCACHEPREFIX"] = f"{root}.compiled"

@@ -65,7 +65,7 @@ def filled(root: Path, units: int, texts: Texts) -> list[str]:
 @contextmanager
 def served(root: Path) -> Iterator[tuple[int, int]]:
     """The home served by a process of its own: its port and its process."""
-    line = [sys.executable, "-m", "anima.cli", "up", "--as-owner", "--home", str(root), "--port", "0", "--json"]
+    line = [sys.executable, "-m", "anima", "up", "--as-owner", "--home", str(root), "--port", "0", "--json"]
     with subprocess.Popen(line, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
         told = ""

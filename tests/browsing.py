@@ -66,7 +66,7 @@ class Server:
 
     def anima(self, *arguments: str) -> Any:
         """What the command line says about this home."""
-        line = [sys.executable, "-m", "anima.cli", *as_owner(*arguments), "--home", str(self.folder), "--json"]
+        line = [sys.executable, "-m", "anima", *as_owner(*arguments), "--home", str(self.folder), "--json"]
         done = subprocess.run(line, env=self.environment, capture_output=True, text=True, check=False, timeout=120)
         return json.loads(done.stdout)
 
@@ -90,7 +90,7 @@ def serving(folder: Path, *, verb: tuple[str, ...] = ("up", "--home"), port: int
     if folder.is_dir() and any(folder.iterdir()):
         with Home.open(folder) as home:
             home.trust()
-    line = [sys.executable, "-m", "anima.cli", *as_owner(*verb), str(folder), "--port", str(port)]
+    line = [sys.executable, "-m", "anima", *as_owner(*verb), str(folder), "--port", str(port)]
     with subprocess.Popen(line, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as process:
         try:
             link = _link_of(process)

@@ -37,7 +37,7 @@ def environment() -> dict[str, str]:
 
 
 def command(folder: Path, scope: str, *more: str) -> list[str]:
-    return [sys.executable, "-m", "anima.cli", "mcp", "--scope", scope, "--home", str(folder), *more]
+    return [sys.executable, "-m", "anima", "mcp", "--scope", scope, "--home", str(folder), *more]
 
 
 @asynccontextmanager

@@ -51,7 +51,7 @@ ROOMS: dict[str, set[str]] = {
     "mcp": {"errors", "model", "text", "home", "agent"},
     "web": {"errors", "model", "text", "home", "agent", "connect"},
     "cli": {"errors", "model", "home", "agent", "connect", "web", "mcp"},
-    "start": {"cli", "connect"},
+    "__main__": {"cli", "connect"},
     "testing": HOME | {"connect"},
 }
 DOORS = ("cli", "web", "mcp", "connect")

@@ -26,7 +26,7 @@ def place(tmp_path: Path) -> Iterator[Path]:
 
 def chatting(place: Path) -> Terminal:
     env = {"ANIMA_CONFIG": os.environ["ANIMA_CONFIG"], "LANG": "C.UTF-8", "PYTHONWARNINGS": "error::ResourceWarning"}
-    return Terminal(place, [sys.executable, "-m", "anima.cli", "chat", "--home", str(place / "home")], env)
+    return Terminal(place, [sys.executable, "-m", "anima", "chat", "--home", str(place / "home")], env)
 
 
 def test_remember_review_a_new_conversation_recall_and_undo(place: Path) -> None:

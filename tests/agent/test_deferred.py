@@ -324,7 +324,7 @@ def test_say_tells_of_it_and_review_says_no_with_a_reason(home: Home, capsys: py
 
 
 def test_review_at_a_terminal_says_yes_and_the_conversation_goes_on(home: Home, tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "anima.cli", "review", "--home", home.name]
+    command = [sys.executable, "-m", "anima", "review", "--home", home.name]
     with ModelServer([Spoken("She knows.")]) as server:
         choose(home, server)
         held(home, [SEND], "Tell Ana.")

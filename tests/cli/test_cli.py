@@ -75,7 +75,7 @@ def aria(tmp_path: Path) -> Path:
 
 def started(*arguments: object, **more: Any) -> subprocess.Popen[bytes]:
     """The same command line as a process of its own."""
-    command = [sys.executable, "-m", "anima.cli", *map(str, arguments)]
+    command = [sys.executable, "-m", "anima", *map(str, arguments)]
     return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, **more)
 
 
@@ -233,8 +233,8 @@ def test_up_prints_a_unit_or_a_job_that_serves_this_very_home(cli: Cli, tmp_path
     assert unit.code == 0 and not place.exists()
     line = next(line for line in unit.out.splitlines() if line.startswith("ExecStart=")).removeprefix("ExecStart=")
     words = [word.replace("%%", "%").replace("$$", "$") for word in shlex.split(line)]
-    assert words == [sys.executable, "-m", "anima.cli", "up", str(place), "--port", "4800"]
-    assert job["ProgramArguments"] == [sys.executable, "-m", "anima.cli", "up", str(place)] and job["RunAtLoad"]
+    assert words == [sys.executable, "-m", "anima", "up", str(place), "--port", "4800"]
+    assert job["ProgramArguments"] == [sys.executable, "-m", "anima", "up", str(place)] and job["RunAtLoad"]
     assert cli("up", "--service", place).code == 2
 
 
@@ -410,7 +410,7 @@ def test_no_model_is_told_what_stands_in_a_folder_that_nobody_said_is_theirs(
     example: Callable[[str], Path], door: list[str]
 ) -> None:
     folder = example("openclaw")
-    command = [sys.executable, "-m", "anima.cli", *door, "--home", str(folder)]
+    command = [sys.executable, "-m", "anima", *door, "--home", str(folder)]
     said = subprocess.run(command, input="", capture_output=True, text=True, check=False)
     assert (said.returncode, said.stdout) == (5, "") and "trust-home" in said.stderr
 
@@ -721,7 +721,7 @@ def on_a_terminal(
     *arguments: object, keys: bytes = b"", until: bytes = b"", then: Sequence[tuple[bytes, bytes]] = (), **env: str
 ) -> tuple[int, str]:
     """Carries out a command line on a terminal; presses `keys` when `until` was printed, and what comes `then`."""
-    command = [sys.executable, "-m", "anima.cli", *map(str, arguments)]
+    command = [sys.executable, "-m", "anima", *map(str, arguments)]
     pid, fd = pty.fork()
     if pid == 0:
         os.execve(sys.executable, command, {**os.environ, "TERM": "xterm-256color", **env})
@@ -797,7 +797,7 @@ def test_a_home_that_is_trusted_already_is_not_called_a_strangers(aria: Path) ->
 def test_a_signal_from_outside_is_an_interrupt_too(aria: Path) -> None:
     controller, terminal = pty.openpty()
     process = subprocess.Popen(
-        [sys.executable, "-m", "anima.cli", "tour"], stdin=terminal, stdout=terminal, stderr=terminal
+        [sys.executable, "-m", "anima", "tour"], stdin=terminal, stdout=terminal, stderr=terminal
     )
     os.close(terminal)
     shown = b""
@@ -827,7 +827,7 @@ def test_a_reader_who_has_seen_enough_ends_it_in_silence(aria: Path, verb: list[
 def test_a_full_disk_is_said_and_is_no_traceback(aria: Path) -> None:
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run(
-            [sys.executable, "-m", "anima.cli", "prompt", "--home", aria],
+            [sys.executable, "-m", "anima", "prompt", "--home", aria],
             stdout=full,
             stderr=subprocess.PIPE,
             check=False,
@@ -901,7 +901,7 @@ def test_a_shell_completes_commands_options_documents_and_sessions(tmp_path: Pat
         with home.session(scope="main", channel="cli") as session:
             session.log("user", "Hello")
     (tmp_path / "bin").mkdir()
-    (tmp_path / "bin/anima").write_text(f'#!/bin/sh\nexec {sys.executable} -m anima.cli "$@"\n', encoding="utf-8")
+    (tmp_path / "bin/anima").write_text(f'#!/bin/sh\nexec {sys.executable} -m anima "$@"\n', encoding="utf-8")
     (tmp_path / "bin/anima").chmod(0o755)
     path = f"{tmp_path}/bin:{os.environ['PATH']}"
     environment = {**os.environ, "PATH": path, "ANIMA_HOME": str(aria), "HOME": str(tmp_path)}
@@ -1163,12 +1163,12 @@ def test_forgetting_what_nothing_holds_asks_nothing(aria: Path) -> None:
 def test_a_dash_is_standard_input(aria: Path) -> None:
     for verb in ("write", "append"):
         line = as_owner(verb, "notes/b.md", "-", "--home", str(aria))
-        subprocess.run([sys.executable, "-m", "anima.cli", *line], input=b"hello\n", check=True, capture_output=True)
+        subprocess.run([sys.executable, "-m", "anima", *line], input=b"hello\n", check=True, capture_output=True)
 
     assert (aria / "notes/b.md").read_text(encoding="utf-8") == "hello\nhello\n"
     for verb in ("remember", "note"):
         line = as_owner(verb, "-", "--home", str(aria))
-        subprocess.run([sys.executable, "-m", "anima.cli", *line], input=b"Bo sails\n", check=True, capture_output=True)
+        subprocess.run([sys.executable, "-m", "anima", *line], input=b"Bo sails\n", check=True, capture_output=True)
     with Home.open(aria) as home:
         said = [
             line for file in home.list_all() for line in home.read(file.path).text.splitlines() if "Bo sails" in line
@@ -1201,7 +1201,7 @@ def test_a_document_that_is_nearly_spelt_like_another_is_named_to_the_owner(cli:
 
 def test_a_text_longer_than_a_document_is_refused_before_it_is_read_to_its_end(aria: Path) -> None:
     with subprocess.Popen(["yes"], stdout=subprocess.PIPE) as endless:
-        write = [sys.executable, "-m", "anima.cli", "write", "notes/a.md", "--as-owner", "--home", str(aria)]
+        write = [sys.executable, "-m", "anima", "write", "notes/a.md", "--as-owner", "--home", str(aria)]
         told = subprocess.run(write, stdin=endless.stdout, capture_output=True, text=True)
         endless.kill()
 
@@ -1264,7 +1264,7 @@ def test_the_card_of_the_first_conversation_is_confirmed_by_typing_the_agents_na
 
 def test_whoever_pipes_one_stream_is_told_why_they_are_not_taken_for_the_owner(aria: Path) -> None:
     there, here = pty.openpty()
-    line = [sys.executable, "-m", "anima.cli", "remember", "The boat is blue", "--home", str(aria)]
+    line = [sys.executable, "-m", "anima", "remember", "The boat is blue", "--home", str(aria)]
     done = subprocess.run(line, stdin=here, capture_output=True, text=True, check=False, timeout=120)
     os.close(there)
     os.close(here)
@@ -1398,7 +1398,7 @@ def test_a_fact_that_is_known_is_told_so_and_is_no_failure(cli: Cli, aria: Path)
 
 def unattended(*arguments: object, given: str = "") -> Said:
     """What a command says where nobody is at a terminal, and nobody says that they are the owner."""
-    line = [sys.executable, "-m", "anima.cli", *map(str, arguments)]
+    line = [sys.executable, "-m", "anima", *map(str, arguments)]
     done = subprocess.run(line, input=given, capture_output=True, text=True, check=False, timeout=120)
     return Said(done.returncode, done.stdout, done.stderr)
 

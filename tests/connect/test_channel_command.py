@@ -71,7 +71,7 @@ def test_without_a_token_it_is_not_switched_on_and_a_channel_that_there_is_not_i
 
 
 def test_on_a_pipe_nobody_switches_it_on(home: Home) -> None:
-    asked = [sys.executable, "-m", "anima.cli", "channel", "telegram", "on", "--home", home.name]
+    asked = [sys.executable, "-m", "anima", "channel", "telegram", "on", "--home", home.name]
     done = subprocess.run(asked, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=180)
     assert done.returncode == 5 and "the owner's to do" in done.stderr
 
@@ -97,7 +97,7 @@ def test_a_served_home_is_there_once_it_is_switched_on_and_stops_where_the_token
 
 def test_a_process_that_is_killed_in_the_middle_of_an_answer_is_followed_by_one_that_gives_it(home: Home) -> None:
     step, place = Held(Spoken("lost")), home.name
-    command = [sys.executable, "-m", "anima.cli", "channel", "telegram", "run", "--as-owner", "--home", place]
+    command = [sys.executable, "-m", "anima", "channel", "telegram", "run", "--as-owner", "--home", place]
     environment = {**os.environ, "ANIMA_OWNER": f"telegram:{OWNER}"}
     with BotServer() as server, ModelServer([step, Spoken("Here I am.")]) as model:
         Models.of(home).use("openai-chat:loopback", url=model.url, key=model.key)

@@ -227,7 +227,7 @@ def test_an_answer_that_does_not_fit_is_none() -> None:
 def run(words: list[str], raw: bytes, **env: str) -> subprocess.CompletedProcess[bytes]:
     """The hook as a host runs it: a program of its own, with an environment that says nothing."""
     return subprocess.run(
-        [sys.executable, "-m", "anima.cli", *words],
+        [sys.executable, "-m", "anima", *words],
         input=raw,
         capture_output=True,
         env={"PATH": os.defpath, "PYTHONPATH": SOURCE, **env},
@@ -304,7 +304,7 @@ def test_a_command_line_that_says_too_little_says_nothing(home: Home) -> None:
 def test_recording_imports_nothing_heavy(home: Home, tmp_path: Path) -> None:
     there = Connected.to(home, "claude-code", tmp_path)
     look = (
-        "import sys; sys.argv = ['anima', 'hook', *sys.argv[1:]]\nfrom anima.start import main\n"
+        "import sys; sys.argv = ['anima', 'hook', *sys.argv[1:]]\nfrom anima.__main__ import main\n"
         "try:\n    main()\nexcept SystemExit:\n    pass\n"
         "print(*sorted(set(sys.modules) & {'click', 'numpy', 'fastapi', 'mcp', 'anima.home', 'sqlite3', 'dataclasses'}))"
     )

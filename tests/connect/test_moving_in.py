@@ -135,7 +135,7 @@ def found(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Se
 
 
 def anima(*words: str) -> str:
-    done = subprocess.run([sys.executable, "-m", "anima.cli", *words], capture_output=True, text=True, check=True)
+    done = subprocess.run([sys.executable, "-m", "anima", *words], capture_output=True, text=True, check=True)
     return done.stdout
 
 

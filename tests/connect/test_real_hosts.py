@@ -53,7 +53,7 @@ class Place:
         (folder / "fetch.py").write_text(FETCH)
         self.program = folder / "anima"
         self.program.write_text(
-            f'#!{sys.executable} -P\nimport sys\nsys.path.insert(0, "{SOURCE}")\nfrom anima.start import main\nmain()\n'
+            f'#!{sys.executable} -P\nimport sys\nsys.path.insert(0, "{SOURCE}")\nfrom anima.__main__ import main\nmain()\n'
         )
         self.program.chmod(0o755)
         with Home.create(self.home, name="Wren", env=self.env) as home:

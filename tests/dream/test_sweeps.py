@@ -199,7 +199,7 @@ def test_about_answers_for_the_days_before_and_after_an_update(home: Home, clock
     assert told("2026-04-21") == told("2026-04-22") == ["Luis lives in Bogotá"]
     assert told("2026-04-23") == told("2026-09-01") == ["Luis moved to Medellín"]
     assert told("2026-04-19") == []
-    command = [sys.executable, "-m", "anima.cli", "about", "Luis", "--at", "2026-04-21", "--home", home.name]
+    command = [sys.executable, "-m", "anima", "about", "Luis", "--at", "2026-04-21", "--home", home.name]
     assert "Bogotá" in subprocess.run(command, capture_output=True, text=True, check=True).stdout
 
 
@@ -407,7 +407,7 @@ def test_the_command_line_dreams_and_takes_the_night_back(home: Home, clock: Clo
     root = home.name
     before = documents(home)
     home.close()
-    anima = [sys.executable, "-m", "anima.cli"]
+    anima = [sys.executable, "-m", "anima"]
 
     def run(*words: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run([*anima, *as_owner(*words), "--home", root], capture_output=True, text=True, check=True)
@@ -436,7 +436,7 @@ def test_statistics_tell_of_the_nights_that_were_not_taken_back(home: Home, cloc
     assert told() == (1, clock.now.isoformat())
     assert (found := home.upkeep.numbers().dreams).nights == found.kept == 1 and found.last == clock.now
     drawn = subprocess.run(
-        [sys.executable, "-m", "anima.cli", "stats", "--home", home.name], capture_output=True, text=True
+        [sys.executable, "-m", "anima", "stats", "--home", home.name], capture_output=True, text=True
     )
     assert "1 night, 1 line kept, last on 23 Apr 2026" in drawn.stdout
     home.undo(home.past.last_sweep())

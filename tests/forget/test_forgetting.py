@@ -1099,7 +1099,7 @@ def test_origins_are_the_ones_of_the_model():
     assert {"web", "tool", "skill", "peer"} <= set(Origin)
 
 
-@pytest.mark.parametrize("program", ["anima", "/opt/python/anima/cli/__main__.py", "/usr/bin/agent"])
+@pytest.mark.parametrize("program", ["anima", "/opt/python/anima/__main__.py", "/usr/bin/agent"])
 def test_what_a_command_line_says_is_not_left_in_the_lock(tmp_path, monkeypatch, program):
     monkeypatch.setattr("sys.argv", [program, "forget", "hull number XJ-88213", "--purge"])
     with Home.create(tmp_path / "home") as home:

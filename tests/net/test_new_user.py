@@ -44,7 +44,7 @@ def home(tmp_path: Path, clock: Clock) -> Iterator[Home]:
 
 def typed(*words: str) -> str:
     """What a command says, on both streams."""
-    command = [sys.executable, "-m", "anima.cli", *as_owner(*words)]
+    command = [sys.executable, "-m", "anima", *as_owner(*words)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     return done.stdout + done.stderr
 

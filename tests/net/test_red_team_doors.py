@@ -373,7 +373,7 @@ def test_m5_no_verb_changes_an_identity_file_on_a_pipe(folder: Path, verb: str) 
     names = ("SOUL.md", "IDENTITY.md", "USER.md", "AGENTS.md")
     before = {name: (folder / name).read_bytes() for name in names}
     line, said = VERBS[verb]
-    line = [sys.executable, "-m", "anima.cli", *line, "--home", str(folder)]
+    line = [sys.executable, "-m", "anima", *line, "--home", str(folder)]
     done = subprocess.run(line, env=environment(), input=said, capture_output=True, text=True, check=False, timeout=180)
 
     need("Usage:" not in done.stderr, done.stderr)

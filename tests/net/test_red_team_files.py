@@ -126,7 +126,7 @@ def downloaded(tmp_path: Path) -> Path:
 
 def searched(folder: Path) -> None:
     """What `anima search` does there; whether it finds anything is not asked."""
-    line = [sys.executable, "-m", "anima.cli", "search", "bees", "--home", str(folder)]
+    line = [sys.executable, "-m", "anima", "search", "bees", "--home", str(folder)]
     subprocess.run(line, env=environment(), capture_output=True, check=False, timeout=120)
 
 

@@ -244,7 +244,7 @@ def test_a_shell_is_proposed_no_name_that_is_a_command(home: Home, name: str) ->
             need('"written"' in answer, f"others choose names: {answer}")
     asked = {"_ANIMA_COMPLETE": "bash_complete", "COMP_WORDS": "anima read users/", "COMP_CWORD": "2"}
     found = subprocess.run(
-        [sys.executable, "-m", "anima.cli"],
+        [sys.executable, "-m", "anima"],
         cwd=home.name,
         env=os.environ | asked,
         capture_output=True,

@@ -39,7 +39,7 @@ def said(capsys: pytest.CaptureFixture[str], *arguments: object) -> tuple[int, s
 
 def answered(home: Path, *answers: str, options: tuple[str, ...] = ()) -> str:
     """Carries out --fix on a terminal and answers its questions in turn."""
-    command = [sys.executable, "-m", "anima.cli", "tidy", "--fix", "--home", str(home), *options]
+    command = [sys.executable, "-m", "anima", "tidy", "--fix", "--home", str(home), *options]
     pid, fd = pty.fork()
     if pid == 0:
         os.execve(sys.executable, command, {**os.environ, "TERM": "xterm", "NO_COLOR": "1", "COLUMNS": "200"})

@@ -404,7 +404,7 @@ def test_a_change_is_told_once_it_stands_whoever_made_it(desk: Desk) -> None:
         stream = Stream(port, desk.keyring.owner_token())
         desk.owner.put(f"{API}/files/notes/a.md", json={"text": "x\n"})
         ours = stream.until("change")
-        line = [sys.executable, "-m", "anima.cli", "remember", "--as-owner", "Ana likes tea", "--home", desk.home.name]
+        line = [sys.executable, "-m", "anima", "remember", "--as-owner", "Ana likes tea", "--home", desk.home.name]
         subprocess.run(line, check=True, capture_output=True, timeout=180)
         theirs = stream.until("change")
         stream.close()

@@ -349,7 +349,7 @@ def test_a_request_that_makes_no_sense_is_said(talking: Talking, body: dict[str,
 def served(folder: Path, desk: Desk) -> Iterator[tuple[subprocess.Popen[str], Talking]]:
     """The home served by a process of its own."""
     line = as_owner("up", "--home", str(folder), "--port", "0", "--json")
-    with subprocess.Popen([sys.executable, "-m", "anima.cli", *line], stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen([sys.executable, "-m", "anima", *line], stdout=subprocess.PIPE, text=True) as process:
         try:
             assert process.stdout is not None
             told = "".join(iter(process.stdout.readline, "}\n")) + "}"

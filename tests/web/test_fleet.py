@@ -497,7 +497,7 @@ def test_a_server_that_is_told_to_end_says_so_answers_for_a_while_and_leaves_not
     secret = Front(cluster).token(cluster.new_tenant())[1]
     words = ["serve", "--database", cluster.application, "--port", "0", "--drain", "3", "--log-json", "--json"]
     server = subprocess.Popen(
-        [sys.executable, "-m", "anima.cli", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        [sys.executable, "-m", "anima", *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     )
     with server:
         assert server.stdout and server.stderr

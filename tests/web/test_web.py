@@ -541,7 +541,7 @@ def test_no_content_of_a_diff_passes_for_its_frame(old: list[str], new: list[str
 
 
 def anima(*arguments: str, home: Home) -> Any:
-    line = [sys.executable, "-m", "anima.cli", *as_owner(*arguments), "--home", home.name, "--json"]
+    line = [sys.executable, "-m", "anima", *as_owner(*arguments), "--home", home.name, "--json"]
     done = subprocess.run(line, capture_output=True, text=True, check=False, timeout=180)
     return json.loads(done.stdout)
 
@@ -585,7 +585,7 @@ def test_what_an_agent_read_that_came_by_that_entry_is_cleared_by_its_name(desk:
 def test_serve_ends_with_a_link_that_works_once_and_stops_cleanly(desk: Desk, sign: signal.Signals) -> None:
     import http.client
 
-    command = [sys.executable, "-m", "anima.cli", "up", "--home", desk.home.name, "--port", "0", "--as-owner"]
+    command = [sys.executable, "-m", "anima", "up", "--home", desk.home.name, "--port", "0", "--as-owner"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None and server.stderr is not None
         said: dict[str, str] = {}

@@ -79,7 +79,7 @@ def up(
 def _service(kind: str, place: Path, port: int | None) -> str:
     """What systemd or launchd reads to serve a home whenever its owner is logged in."""
     kind = ("launchd" if sys.platform == "darwin" else "systemd") if kind == "here" else kind
-    line = [sys.executable, "-m", "anima.cli", "up", str(place), *(["--port", str(port)] if port is not None else [])]
+    line = [sys.executable, "-m", "anima", "up", str(place), *(["--port", str(port)] if port is not None else [])]
     if kind == "systemd":  # which knows `%`, `$`, quotes and backslashes in the words of a command line
         signs = str.maketrans({"\\": "\\\\", '"': '\\"', "%": "%%", "$": "$$"})
         return str(show.table_of("serve")["unit"]).format(line=" ".join(f'"{word.translate(signs)}"' for word in line))

@@ -134,7 +134,7 @@ def wiring_of(home: Home) -> Wiring:
     here, beside = os.path.abspath(sys.argv[0]), os.path.join(os.path.dirname(sys.executable), "anima")
     ours = [here] if os.path.basename(here) == "anima" else []
     found = next((each for each in (*ours, beside) if os.access(each, os.X_OK)), None)
-    program = (found,) if found else (sys.executable, "-P", "-m", "anima.cli")
+    program = (found,) if found else (sys.executable, "-P", "-m", "anima")
     config = os.fspath(home.site.register.file.parent.absolute())
     return Wiring(program=program, home=home.name, config=config, agent=home.identity.name, env=home.site.env)
 

@@ -159,7 +159,7 @@ def _command(argv: Sequence[str]) -> str:
     """The name of a program, and anima's own verb. What else a command line holds may be what is to be remembered, or
     forgotten, and the file stays when we are gone."""
     place, _, name = (argv[0] if argv else "").rpartition("/")
-    if name != "anima" and not (name == "__main__.py" and place.endswith("anima/cli")):
+    if name != "anima" and not (name == "__main__.py" and place.endswith("/anima")):
         return name[:80]
     verb = argv[1] if len(argv) > 1 else ""
     return f"anima {verb}" if re.fullmatch(r"[a-z][a-z-]{1,19}", verb) else "anima"

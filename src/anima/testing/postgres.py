@@ -130,7 +130,7 @@ def up(folder: str | Path) -> int:
             key.touch(mode=0o600)
             key.write_text(secrets.token_hex(32))
         env = {**os.environ, "ANIMA_KEY": key.read_text()}
-        anima = [sys.executable, "-m", "anima.cli"]
+        anima = [sys.executable, "-m", "anima"]
         own = ["--home", owner, "--as-owner"]
         subprocess.run([*anima, "tenant", "create", "home", *own], check=True, stdout=subprocess.DEVNULL)
         made = ["tenant", "token", "create", "home", "--called", "make up", "--days", "1", *own]

@@ -1,4 +1,4 @@
-"""The program `anima`: a hook of a host's goes its own light way, everything else to the command line."""
+"""The program `anima`, also as `python -m anima`: a hook of a host's goes its own light way, everything else to the command line."""
 
 from __future__ import annotations
 
@@ -15,3 +15,7 @@ def main() -> None:
     from anima.cli import main as command_line
 
     command_line()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,5 +1,0 @@
-"""`python -m anima.cli`."""
-
-from anima.cli import main
-
-main()
