@@ -522,3 +522,18 @@ def test_the_folders_of_the_user_follow_the_environment(tmp_path: Path) -> None:
     assert folder({"XDG_CONFIG_HOME": "/x"}) == Path("/x/anima")
     assert default_home({"XDG_DATA_HOME": "/x"}) == Path("/x/anima/home")
     assert folder({"ANIMA_CONFIG": "~nobody-here/x"}) == Path("~nobody-here/x")
+
+
+@pytest.mark.parametrize(
+    "said", ['dream.at = "banana"', 'dream.at = "25:99"', 'snapshot.at = "61 3 * * *"', 'rituals.heartbeat = "soon"']
+)
+def test_a_time_that_is_none_is_told_before_it_is_waited_for(said):
+    with pytest.raises(BadConfig, match="is not a time to run at") as told:
+        load(f"{said}\n", env={}, trusted=True)
+
+    assert told.value.where == "anima.toml" and "0 3 * * *" in told.value.hint
+
+
+@pytest.mark.parametrize("said", ["30m", "1h 30m", "", "@daily", "*/5 8 * * 1-5"])
+def test_a_heartbeat_is_an_interval_a_time_or_never(said):
+    assert load(f'rituals.heartbeat = "{said}"\n', env={}, trusted=True).rituals.heartbeat == said

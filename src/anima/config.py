@@ -14,11 +14,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
-from functools import cache
+from datetime import datetime
+from functools import cache, lru_cache
 from typing import Any, NamedTuple
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from anima.errors import BadConfig, BadPath, meant
+from anima.errors import BadConfig, BadPath, meant, printable
 from anima.model import HOSTED, OWN_FILE, OWNERS_OWN, DocPath, OutsideServer, Scope, fold
 
 FILE = "anima.toml"
@@ -296,8 +297,8 @@ def _known(key: str, where: str) -> _Key:
 def _checked(key: str, raw: Any, where: str) -> Any:
     try:
         return _known(key, where).read(raw)
-    except (ValueError, BadPath) as error:
-        raise BadConfig(f"{key}: {error}", where=where) from None
+    except (ValueError, BadPath, BadConfig) as error:
+        raise BadConfig(f"{key}: {error}", where=where, hint=getattr(error, "hint", None)) from None
 
 
 @cache
@@ -365,6 +366,41 @@ def timezone(name: str) -> ZoneInfo:
         return ZoneInfo(name)
     except (ZoneInfoNotFoundError, ValueError, OSError):
         raise ValueError(f"{name!r} is not a timezone; write one such as America/Bogota") from None
+
+
+_NAMED_TIMES = {"@hourly": "0 * * * *", "@daily": "0 0 * * *", "@midnight": "0 0 * * *", "@weekly": "0 0 * * 0"}
+_NAMED_TIMES |= {"@monthly": "0 0 1 * *", "@yearly": "0 0 1 1 *", "@annually": "0 0 1 1 *"}
+CRON = "write five fields (minute hour day month weekday), such as 0 3 * * * for every night at three"
+
+
+@lru_cache(maxsize=64)
+def cron(expression: str) -> str:
+    """The expression as cronsim reads it. Raises BadConfig for one that is none, or names a day that never comes."""
+    from cronsim import CronSim, CronSimError
+
+    text, shown = _NAMED_TIMES.get(expression.strip().lower(), expression.strip()), printable(expression.strip(), 60)
+    fields = text.split()
+    if len(fields) != 5 or len(text) > 200:
+        raise BadConfig(f"{shown!r} is not a time to run at", hint=CRON)
+    if not fields[1].startswith("*"):  # whose minutes are those of the wall, too; cronsim takes a star for real time
+        text = " ".join([fields[0].replace("*", "0-59"), *fields[1:]])
+    try:
+        next(CronSim(text, datetime(2000, 1, 1)))  # noqa: DTZ001, a wall clock has no zone
+    except CronSimError as error:
+        raise BadConfig(f"{shown!r} is not a time to run at: {str(error).lower()}", hint=CRON) from None
+    except (StopIteration, AssertionError, ValueError, OverflowError):
+        raise BadConfig(f"{shown!r} names a day that never comes", hint=CRON) from None
+    return text
+
+
+def _cron(raw: Any) -> str:
+    cron(_text(raw))
+    return str(raw)
+
+
+def _rhythm(raw: Any) -> str:
+    """An interval, an expression of cron, or "" for never."""
+    return _text(raw) if re.fullmatch(r"[\dsmhdSMHD ]*", _text(raw)) else _cron(raw)
 
 
 def _place(raw: Any) -> str:
@@ -525,9 +561,11 @@ _KEYS: dict[str, _Key] = {
     "index.embedder": _Key(_text, lambda value: value in ("static", "mock", "none")),
     **dict.fromkeys(("index.model", "index.url"), _Key(_text, lambda value: not value)),
     "dream.enabled": _Key(_flag),
-    "dream.at": _Key(_text),
+    "dream.at": _Key(_cron),
     "dream.preset": _Key(_one_of("anima", "nexo", "openclaw")),
-    "snapshot.at": _Key(_text, lambda value: not value),  # another hour could be every minute
+    "snapshot.at": _Key(
+        lambda raw: _cron(raw) if raw != "" else "", lambda value: not value
+    ),  # another hour could be every minute
     "snapshot.keep": _Key(_number(1, 100_000), lambda value: value >= 30),
     "snapshot.days": _Key(_number(1, 100_000), lambda value: value >= 90),
     "snapshot.dir": _Key(_text, lambda value: not value),
@@ -536,7 +574,7 @@ _KEYS: dict[str, _Key] = {
     "layers.routes": _Key(_variables_of, lambda value: not value),
     "tidy.days": _Key(_number(1, 36_500), lambda value: value >= TidyConfig().days),
     "tidy.folders": _Key(_folders, lambda value: not any(days for _, days in value)),  # 0 keeps; a number moves
-    "rituals.heartbeat": _Key(_text, lambda value: not value),
+    "rituals.heartbeat": _Key(_rhythm, lambda value: not value),
     **dict.fromkeys(("rituals.active", "rituals.quiet"), _Key(_hours)),
     "rituals.model": _Key(_text, lambda value: not value),
     "rituals.day_tokens": _Key(_number(0, 1_000_000_000), _at_most(RitualsConfig().day_tokens)),

@@ -14,14 +14,12 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
+from anima.config import CRON, cron
 from anima.config import timezone as zone_of
 from anima.errors import BadArguments, BadConfig, printable
 
-NAMED = {"@hourly": "0 * * * *", "@daily": "0 0 * * *", "@midnight": "0 0 * * *", "@weekly": "0 0 * * 0"}
-NAMED |= {"@monthly": "0 0 1 * *", "@yearly": "0 0 1 1 *", "@annually": "0 0 1 1 *"}
 SKEW = timedelta(days=1)  # a last run further ahead than this was noted by a clock that was wrong
 TURN = timedelta(hours=3)  # more than any clock is turned back
-_HINT = "write five fields (minute hour day month weekday), such as 0 3 * * * for every night at three"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,28 +49,8 @@ def following(expression: str, tz: str, after: datetime) -> datetime:
     after = _utc(after)
     # After a turn back the wall shows times that have been.
     if (run := next((run for run in _runs(expression, tz, after) if run > after), None)) is None:
-        raise BadConfig(f"{printable(expression.strip())!r} names a day that never comes again", hint=_HINT)
+        raise BadConfig(f"{printable(expression.strip())!r} names a day that never comes again", hint=CRON)
     return run
-
-
-@lru_cache(maxsize=64)
-def _parsed(expression: str) -> str:
-    """The expression as cronsim reads it."""
-    from cronsim import CronSim, CronSimError
-
-    text, shown = NAMED.get(expression.strip().lower(), expression.strip()), printable(expression.strip(), 60)
-    fields = text.split()
-    if len(fields) != 5 or len(text) > 200:
-        raise BadConfig(f"{shown!r} is not a time to run at", hint=_HINT)
-    if not fields[1].startswith("*"):  # whose minutes are those of the wall, too; cronsim takes a star for real time
-        text = " ".join([fields[0].replace("*", "0-59"), *fields[1:]])
-    try:
-        next(CronSim(text, datetime(2000, 1, 1)))  # noqa: DTZ001, a wall clock has no zone
-    except CronSimError as error:
-        raise BadConfig(f"{shown!r} is not a time to run at: {str(error).lower()}", hint=_HINT) from None
-    except (StopIteration, AssertionError, ValueError, OverflowError):
-        raise BadConfig(f"{shown!r} names a day that never comes", hint=_HINT) from None
-    return text
 
 
 def _utc(moment: datetime) -> datetime:
@@ -90,6 +68,6 @@ def _runs(expression: str, timezone: str, moment: datetime, *, back: bool = Fals
         zone = zone_of(timezone)
     except ValueError as error:
         raise BadConfig(str(error)) from None
-    text, start = _parsed(expression), moment + TURN if back else moment
+    text, start = cron(expression), moment + TURN if back else moment
     with suppress(OverflowError):  # the calendar ends in the year 9999
         yield from (run.astimezone(UTC) for run in CronSim(text, start.astimezone(zone), reverse=back))
