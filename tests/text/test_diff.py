@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from random import Random
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -65,9 +67,9 @@ def test_changes_in_two_places_go_together_and_in_one_do_not() -> None:
 
 
 def test_changes_in_two_places_of_a_list_whose_lines_all_come_again_go_together() -> None:
-    lines = ["- slept well\n", "- ran\n", "- ran\n", "- read\n"] * 300
+    lines = Random(1).choices([f"- habit {n}\n" for n in range(10)], k=300)
     first, last = lines[:], lines[:]
-    first[7], first[700], last[-7] = "- swam\n", "- dived\n", "- sang\n"
+    first[7], first[70], last[-7] = "- swam\n", "- dived\n", "- sang\n"
     both = [*first[:-7], *last[-7:]]
 
     assert merge("".join(lines), "".join(first), "".join(last)) == "".join(both)

@@ -330,10 +330,9 @@ class Batches(Protocol):
         return "torn" if self.provenance.is_ours(path, data[:before].decode("utf-8", "replace")) else "lost"
 
     def _digest(self, path: DocPath) -> str | None:
-        try:
+        with suppress(NoSuchDocument):
             return self.ledger.key.of(self.documents.read(path).text)
-        except NoSuchDocument:
-            return None
+        return None
 
 
 def _check_writable(path: DocPath, found: os.stat_result) -> None:

@@ -12,7 +12,7 @@ from difflib import SequenceMatcher, unified_diff
 
 from anima.model import Change
 
-MAX_LINES, FEW_LINES = 20_000, 4_000
+MAX_LINES, FEW_LINES = 20_000, 4_000  # among more than a few, lines that stand there very often tie nothing together
 _Hunk = tuple[int, int, list[str]]  # lines start..end of the base become these
 
 
@@ -38,10 +38,8 @@ def diff_of(changes: Sequence[Change], bases: Sequence[str | None], *, whole: bo
 
 def merge(base: str, ours: str, theirs: str) -> str | None:
     """Both changes applied to the base, or None where they touch the same lines differently."""
-    if ours in (base, theirs):
-        return theirs
-    if theirs == base:
-        return ours
+    if base in (ours, theirs) or ours == theirs:
+        return ours if theirs == base else theirs
     lines = base.splitlines(keepends=True)
     if len(lines) > MAX_LINES:
         return None
@@ -66,14 +64,5 @@ def merge(base: str, ours: str, theirs: str) -> str | None:
 
 def _hunks(base: list[str], other: str) -> list[_Hunk]:
     new = other.splitlines(keepends=True)
-    at = _alike(base, new)
-    end = _alike(base[at:][::-1], new[at:][::-1])
-    old, new = base[at : len(base) - end], new[at : len(new) - end]
-    # Among very many lines, those that stand there very often tie nothing together.
-    steps = SequenceMatcher(None, old, new, autojunk=len(old) + len(new) > FEW_LINES).get_opcodes()
-    return [(at + i1, at + i2, new[j1:j2]) for tag, i1, i2, j1, j2 in steps if tag != "equal"]
-
-
-def _alike(one: list[str], two: list[str]) -> int:
-    """How many lines at the beginning are the same."""
-    return next((n for n, (a, b) in enumerate(zip(one, two, strict=False)) if a != b), min(len(one), len(two)))
+    steps = SequenceMatcher(None, base, new, autojunk=len(base) + len(new) > FEW_LINES).get_opcodes()
+    return [(i1, i2, new[j1:j2]) for tag, i1, i2, j1, j2 in steps if tag != "equal"]
