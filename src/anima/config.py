@@ -295,8 +295,9 @@ def _known(key: str, where: str) -> _Key:
 
 
 def _checked(key: str, raw: Any, where: str) -> Any:
+    known = _known(key, where)
     try:
-        return _known(key, where).read(raw)
+        return known.read(raw)
     except (ValueError, BadPath, BadConfig) as error:
         raise BadConfig(f"{key}: {error}", where=where, hint=getattr(error, "hint", None)) from None
 
