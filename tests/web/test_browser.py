@@ -377,6 +377,18 @@ def test_a_line_of_which_no_heading_is_sure_is_put_elsewhere_with_one_tap(visit:
     assert found.count("larch-5G") == 1 and "- The wifi is called larch-5G\n- something else\n" in found
 
 
+def test_a_line_that_could_not_be_put_elsewhere_is_shown_again(visit: Visit, standing: Server) -> None:
+    page = visit.come_in(at="/memory")
+    page.locator("#fact").fill("A kiln wants cobalt")
+    page.locator("[data-write=remember] button.main").click()
+    expect(page.locator("#said")).to_contain_text("Better under:")
+    page.route("**/api/v1/**remember", lambda route: route.abort())
+    page.locator("#said button").first.click()
+
+    expect(page.locator("#said")).to_contain_text("Not kept: A kiln wants cobalt")
+    visit.wrong.clear()  # the request that was let fail
+
+
 def test_what_came_before_the_page_listened_is_shown_too(visit: Visit, standing: Server, token: str) -> None:
     page = visit.come_in()
     held: list[Route] = []

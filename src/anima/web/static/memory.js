@@ -62,10 +62,12 @@
     const others = (receipt.likely || []).slice(0, 3).map((section) => {
       const button = Object.assign(document.createElement("button"), { type: "button", textContent: section, title: `Put it under ${section}` });
       button.addEventListener("click", async () => {
+        let isGone = false;
         try {
           await send("POST", "/undo", { change: receipt.change });
+          isGone = true;
           kept("Remembered", (await send("POST", "/remember", { fact: line, section })).value, line);
-        } catch (error) { say(error.message); }
+        } catch (error) { say(isGone ? `Not kept: ${line} · ${error.message}` : error.message); }
       }, { once: true });
       return button;
     });
