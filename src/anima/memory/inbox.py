@@ -51,7 +51,7 @@ class Inbox:
         named: Callable[[str], str],
         refuses: Callable[[Proposal, str], None],
     ) -> None:
-        self._store, self._layout = site.store, site.layout
+        self._site, self._store, self._layout = site, site.store, site.layout  # verbs ask it: closed?
         self._writer, self._kept, self._forgets, self._named_in = writer, writer.proposals, forgets, named
         self._refuses = refuses
 
