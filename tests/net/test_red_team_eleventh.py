@@ -388,6 +388,28 @@ def test_where_a_line_lands_tells_a_group_nothing_of_what_is_hidden_from_it(
     assert len(told) == 1 and said in "".join(told)
 
 
+@pytest.mark.parametrize(
+    ("page", "said"),
+    [
+        ("# Memory\n\n## Boats\n\n- it leaks\n\n{}## Trips\n", "to the sea ## Trips"),
+        ("# Memory\n\n## Boats\n\n- it leaks\n\n{}- b\n", "to the sea - b"),
+        ("\ufeff{}", "the boat has a sail"),
+    ],
+)
+@pytest.mark.parametrize("asked", [{}, {"section": "Trips"}], ids=str)
+def test_no_line_of_a_group_opens_what_is_hidden_on_its_page(
+    home: Home, page: str, said: str, asked: dict[str, str]
+) -> None:
+    place = "groups/telegram.team/MEMORY.md"
+    home.write(place, page.format(HIDDEN))
+    with home.session(scope=Scope.GROUP, group="team", channel="telegram") as session:
+        need(
+            session.call("memory_write", {"target": "memory", "content": said, **asked})["status"] == "written", "it is"
+        )
+        assert "cancer" not in session.read(place) and said in session.read(place)
+    assert f"\n{HIDDEN}" in home.read(place).text and home.read(place).text.rfind("\ufeff") <= 0
+
+
 # -- texts that cost more the longer they are --------------------------------------------------------------------------------
 
 

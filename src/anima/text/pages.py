@@ -522,12 +522,14 @@ def replaced(text: str, old: str, new: str, *, every: bool, path: str, part: Vie
 
 
 def put_into(text: str, part: View, wanted: str) -> str:
-    """The text with what was put into a part of it there, and ahead of what is hidden behind it; `wanted` is the part with it."""
-    ends = enumerate(zip(reversed(part.text), reversed(wanted), strict=False))
-    same = next((n for n, (one, other) in ends if one != other), len(part.text))
+    """The text with the lines put into a part of it there, and ahead of what is hidden behind them; `wanted` is the part with
+    them. Whole lines are compared: half of one would run into a line that is hidden."""
+    ends = zip(reversed(lines_of(part.text)), reversed(lines_of(wanted)), strict=False)
+    same = sum(len(one) for one, _ in takewhile(lambda pair: pair[0] == pair[1], ends))
     at, added = len(part.text) - same, wanted[len(part.text) - same : len(wanted) - same]
     for start, end in part.spans:
         if at <= end - start:
             return f"{text[: start + at]}{added}{text[start + at :]}"
         at -= end - start
-    return wanted + text  # all of it is hidden
+    mark = text[: text.startswith(markdown.BOM)]
+    return mark + wanted + text[len(mark) :]  # all of it is hidden
