@@ -350,7 +350,15 @@ def test_a_line_that_has_no_place_to_go_to_keeps_nobody_from_the_others(home: Ho
 
 
 @pytest.mark.parametrize(
-    "odd", [{"section": "a\nb"}, {"section": "# a"}, {"section": " "}, {"session": "x\ny"}], ids=str
+    "odd",
+    [
+        {"section": "a\nb"},
+        {"section": "# a"},
+        {"section": " "},
+        {"section": "<!-- a"},
+        {"session": "x\ny"},
+    ],
+    ids=str,
 )
 def test_an_entry_with_a_heading_that_is_none_keeps_nobody_from_the_others(home: Home, odd: dict[str, str]) -> None:
     with home.session(scope=Scope.MAIN) as session:
@@ -361,6 +369,17 @@ def test_an_entry_with_a_heading_that_is_none_keeps_nobody_from_the_others(home:
     assert [each.entry.id for each in home.inbox.noted() if not each.findings] == [name]
     home.inbox.keep(name)
     assert "Ana has a boat" in home.read("MEMORY.md").text
+
+
+def test_a_line_under_a_heading_of_the_page_waits_however_that_is_spelt(home: Home) -> None:
+    home.write(
+        "MEMORY.md", "# Memory\n\n## #boats\n\n- it leaks\n\n## Health\tcare\n\n- fine\n\n## Pla\x85ns\n\n- none\n"
+    )
+    with home.session(scope=Scope.MAIN) as session:
+        names = [noted_in(session, "Ana has a boat", section=each) for each in ("#boats", "Health\tcare", "Pla\x85ns")]
+    assert sorted(names) == sorted(each.entry.id for each in home.inbox.noted())
+    home.inbox.keep(*names)
+    assert home.read("MEMORY.md").text.count("Ana has a boat") == 3
 
 
 # -- what a group cannot see of its own page ---------------------------------------------------------------------------------

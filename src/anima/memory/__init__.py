@@ -37,7 +37,7 @@ FIRST = "first-conversation"  # the rule of the card that holds what was agreed 
 MOST_PER_SESSION = 100
 MOST_PER_GUEST = 200  # of an agent elsewhere, in however many conversations
 MOST_PER_LAYER = 20  # of somebody who is not the owner, or of a group, in however many conversations
-_ODD = re.compile(r"\A\s*(?:#|\Z)|[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")  # no heading, and no name
+_ODD = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")  # in what is no name
 _ID = re.compile(r"p(?:[0-9a-f]{12}|[1-9]\d{0,10})")
 WHOLE = 32  # signs of a name where two entries would share a short one
 IMPORT = "import-"  # how the folder of an import is called; what stands in it are whole documents
@@ -438,14 +438,16 @@ def _entry(place: DocPath, lines: list[str]) -> Noted | None:
         return None
     try:
         raw = json.loads(about[1])
-        told = {name: raw[name] for name in ("section", "session", "guest", "time") if raw.get(name) is not None}
+        told = {name: raw[name] for name in ("session", "guest", "time") if raw.get(name) is not None}
+        section = raw.get("section") or None
+        (section or "").encode()  # which half a character cannot be
         if any(map(_ODD.search, told.values())):
             return None
         return _named(
             DocPath.parse(raw["to"]),
             "\n".join(body) + "\n",
             place=place,
-            section=told.pop("section", None),
+            section=section,
             origins=frozenset(Origin(each) for each in raw.get("from", ())),
             scope=Scope(raw["scope"]) if raw.get("scope") else None,
             **told,

@@ -170,23 +170,27 @@ class Inbox:
                     asked.update(set(hit.get("lines", ())))
         key = self._store.key if self._store.begun else None
         found, waiting = [], self._writer.unreviewed.all(layer)
-        places = {entry.to.key: entry.to for entry in waiting}
-        barred = {key for key, to in places.items() if self._is_barred(to, places)}
+        places = {entry.to.key for entry in waiting}
+        wanted = {(entry.to, entry.section) for entry in waiting}
+        barred = {(to, section) for to, section in wanted if self._is_barred(to, section, places)}
         for number, entry in enumerate(waiting):
             lines = [key.line(f"> {line}") for line in lines_of(entry.text)] if key and asked else []
             times = max((asked[line] for line in lines if line), default=0)
             seen, policy = _seen_in(entry), file_policy(entry.to, self._layout.row_of(entry.to))
-            if policy is not Policy.MEMORY or entry.to.key in barred:  # which speaks against keeping it among others
-                kind = "that cannot be there" if policy is Policy.MEMORY else f"of the kind {policy}"
+            if policy is not Policy.MEMORY or (entry.to, entry.section) in barred:  # it is not kept among others
+                kind = "or a heading that cannot be" if policy is Policy.MEMORY else f"of the kind {policy}"
                 said = f"it would go to a file {kind}, which is decided by itself"
                 seen = (*seen, seen_at("place", Severity.WARN, 1, said))
             found.append((-times, -number, ForReview(entry, times, seen)))
         return tuple(each for _, _, each in sorted(found, key=lambda each: each[:2]))
 
-    def _is_barred(self, to: DocPath, others: Collection[str]) -> bool:
-        """Whether nothing can be written there: a folder, or what lies beneath a document or another of these places."""
+    def _is_barred(self, to: DocPath, section: str | None, others: Collection[str]) -> bool:
+        """Whether nothing can be written there: a folder, what lies beneath a document or another of these places, or what
+        is no heading."""
         with suppress(HomeError):
-            self._writer.site.text_of(to)
+            text = self._writer.site.text_of(to)
+            if section is not None:
+                placed(text or "", "- ", section=section)
             above = ["/".join(to.parts[:n]) for n in range(1, len(to.parts))]
             return any(fold(each) in others or self._store.documents.kind_of(each) == "file" for each in above)
         return True
