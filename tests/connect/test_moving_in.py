@@ -198,6 +198,13 @@ def test_no_key_in_what_an_address_asks_with_is_taken_over(address: str, taken: 
     assert bool(found.left) is (taken != address)
 
 
+def test_a_time_that_is_none_for_us_is_told_and_keeps_nothing_else_out() -> None:
+    nexo = "agents: [{id: k, dreaming: {cron: '03:00', preset: nexo}, heartbeat: {interval: 5 min}}]"
+    text, left = with_settings("", settings_of("/o/a.yaml", nexo, home="/o/home"))
+    assert {key for key, _ in left} == {"dream.at", "rituals.heartbeat"} and "03:00" in dict(left)["dream.at"]
+    assert "03:00" not in text and load(text, env={}, trusted=True).agent[0].id == "k"
+
+
 def test_what_the_home_says_already_stays_and_so_does_every_line_of_its_file() -> None:
     mine = 'timezone = "Europe/Lisbon" # home\n\n[identity] # who\nname = "Mine"\n\n[[agent]]\nid = "aria"\n'
     text, already = with_settings(mine, settings_of("/o/moltbot.json", OPENCLAW, home="/o/home"))

@@ -30,7 +30,7 @@ import yaml
 from anima.config import FILE, load, told
 from anima.connect import Spool, write_private
 from anima.connect.hosts import HOSTS, Host, HostEdit, Wiring, at, drawn
-from anima.errors import BadArguments, BadInput, BadPath, NotFound, Refused
+from anima.errors import BadArguments, BadConfig, BadInput, BadPath, NotFound, Refused
 from anima.home import Home
 from anima.layout.trust import folder as user_folder
 from anima.model import Remark
@@ -422,7 +422,8 @@ def _take(taken: dict[str, Any], left: list[tuple[str, str]], each: Value, where
 
 
 def with_settings(text: str, found: Settings) -> tuple[str, list[tuple[str, str]]]:
-    """The text of anima.toml with what was found, and what it says already. Raises BadConfig where that does not load."""
+    """The text of anima.toml with what was found, and what it says already, or does not take. Raises BadConfig where that does
+    not load."""
     there: Any = tomllib.loads(text)
     elements, already = dict[str, dict[str, Any]](), list[tuple[str, str]]()
     for key, value in found.taken.items():
@@ -435,8 +436,12 @@ def with_settings(text: str, found: Settings) -> tuple[str, list[tuple[str, str]
             says = says.get(part) if isinstance(says, dict) else None
         if says is not None:
             already.append((key, f"anima.toml says {drawn(says)} already"))
-        else:
+            continue
+        try:
+            load(edited("", key, value), env={}, trusted=True)
             text = edited(text, key, value)
+        except BadConfig as error:  # a time as only others write it, say
+            already.append((key, str(error)))
     for place, values in elements.items():
         table = place.partition("[")[0]
         if any(each == values or each.get("id", "") == values.get("id") for each in there.get(table, ())):
