@@ -464,6 +464,12 @@ def test_what_was_proposed_goes_with_a_page_that_says_the_same_very_often_in_lin
     assert grows_linearly(merged, 3_000)
 
 
+def test_changes_all_over_a_page_that_says_the_same_very_often_go_together_in_linear_time() -> None:
+    assert grows_linearly(
+        lambda size: merge("- a\n- b\n" * size, "- a\n- c\n" * size, "- a\n- b\n" * size + "- x\n"), 900
+    )
+
+
 def test_two_changes_of_a_long_page_still_go_together() -> None:
     lines = [f"- fact {number}\n\n" for number in range(1_000)]
     mine, theirs = "".join([*lines[:300], "- mine\n\n", *lines[300:]]), "".join([*lines[:700], *lines[701:]])

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from difflib import SequenceMatcher, unified_diff
+from itertools import takewhile
+from operator import eq
 
 from anima.model import Change
 
-MAX_LINES, FEW_LINES = 20_000, 4_000  # among more than a few, lines that stand there very often tie nothing together
-_Hunk = tuple[int, int, list[str]]  # lines start..end of the base become these
+MAX_LINES, FEW_LINES = 20_000, 1_000  # among more than a few, lines that stand there very often tie nothing together
+_Hunk = tuple[int, int, tuple[str, ...]]  # lines start..end of the base become these
 
 
 def unified(old: str, new: str, *, before: str = "a", after: str = "b") -> str:
@@ -44,10 +46,8 @@ def merge(base: str, ours: str, theirs: str) -> str | None:
     if len(lines) > MAX_LINES:
         return None
     ordered: list[_Hunk] = []  # of both sides
-    for hunk in sorted([*_hunks(lines, ours), *_hunks(lines, theirs)], key=lambda h: (h[0], h[1])):
-        start, end, text = ordered[-1] if ordered else (-1, -1, list[str]())
-        if hunk == (start, end, text):
-            continue
+    for hunk in sorted(dict.fromkeys([*_hunks(lines, ours), *_hunks(lines, theirs)]), key=lambda h: h[:2]):
+        start, end, text = ordered[-1] if ordered else (-1, -1, ())
         touching = hunk[0] < end or (hunk[0] == start and hunk[1] == end == start)
         if touching and start == end == hunk[0] == hunk[1]:
             ordered[-1] = (start, end, text + hunk[2])  # both only add at one place: keep both
@@ -55,14 +55,15 @@ def merge(base: str, ours: str, theirs: str) -> str | None:
             return None
         else:
             ordered.append(hunk)
-    merged, at = list[str](), 0
-    for start, end, text in ordered:
-        merged += lines[at:start] + text
-        at = end
-    return "".join(merged + lines[at:])
+    for start, end, text in reversed(ordered):
+        lines[start:end] = text
+    return "".join(lines)
 
 
 def _hunks(base: list[str], other: str) -> list[_Hunk]:
     new = other.splitlines(keepends=True)
-    steps = SequenceMatcher(None, base, new, autojunk=len(base) + len(new) > FEW_LINES).get_opcodes()
-    return [(i1, i2, new[j1:j2]) for tag, i1, i2, j1, j2 in steps if tag != "equal"]
+    at = sum(takewhile(bool, map(eq, base, new)))  # what is the same at both ends is left out first
+    end = sum(takewhile(bool, map(eq, reversed(base[at:]), reversed(new[at:]))))
+    old, new = base[at : len(base) - end], new[at : len(new) - end]
+    steps = SequenceMatcher(None, old, new, autojunk=len(old) + len(new) > FEW_LINES).get_opcodes()
+    return [(at + i1, at + i2, tuple(new[j1:j2])) for tag, i1, i2, j1, j2 in steps if tag != "equal"]

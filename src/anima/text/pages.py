@@ -531,5 +531,5 @@ def put_into(text: str, part: View, wanted: str) -> str:
         if at <= end - start:
             return f"{text[: start + at]}{added}{text[start + at :]}"
         at -= end - start
-    mark = text[: text.startswith(markdown.BOM)]
-    return mark + wanted + text[len(mark) :]  # all of it is hidden
+    at = int(text.startswith(markdown.BOM))  # all of it is hidden
+    return text[:at] + wanted + text[at:]
