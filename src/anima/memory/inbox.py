@@ -185,8 +185,7 @@ class Inbox:
         return tuple(each for _, _, each in sorted(found, key=lambda each: each[:2]))
 
     def _is_barred(self, to: DocPath, section: str | None, others: Collection[str]) -> bool:
-        """Whether nothing can be written there: a folder, what lies beneath a document or another of these places, or what
-        is no heading."""
+        """Whether nothing can be written there: a folder, beneath a document or another of these places, or no heading."""
         with suppress(HomeError):
             text = self._writer.site.text_of(to)
             if section is not None:
