@@ -147,3 +147,11 @@ def test_a_name_that_is_a_small_word_too_or_begins_another_word_finds_its_own_li
 
     assert "dog" in of_will.text and "chess" in of_will.text
     assert "Bo lives" in of_bo.text and "boat" not in of_bo.text
+
+
+def test_a_name_in_a_script_without_spaces_finds_all_of_its_lines(home: Home) -> None:
+    for fact in ("李明住在上海", "李明有一只猫"):
+        home.remember(fact)
+    (answer,) = talk(home, Models.of(home), ["What about 李明?"])
+
+    assert "上海" in answer.text and "猫" in answer.text

@@ -128,7 +128,8 @@ def _told(tool: str, content: object, asked: str = "") -> str:
         hits, said = given.get("hits") or [], re.findall(r"\w\w+", asked)
         names = {word.casefold() for word in said[1:] if not word.islower()}
         words = names | {word.casefold() for word in said if len(word) > 3 or not word.islower()} - _EMPTY
-        sought = re.compile("|".join(word if len(word) > 3 else rf"\b{word}\b" for word in sorted(words)) or r"\Z.")
+        alone = [word if len(word) > 3 else rf"(?<![a-z]){word}(?![a-z])" for word in sorted(words)]
+        sought = re.compile("|".join(alone) or r"\Z.")
         near = [hit for hit in hits if sought.search(str(hit.get("text", "")).casefold())]
         near = near or (hits[:1] if _PATTERN["asked"].search(asked) else [])
         return _listed(list(map(_line, near))) if near or _PATTERN["asked"].search(asked) else UNSURE
