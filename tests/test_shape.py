@@ -32,7 +32,7 @@ CEILINGS = {
     "sessions": 4_460,  # a diff of many documents is framed once
     "store": 7_850,  # git's index is kept while it is as we left it
     "testing": 2_520,
-    "text": 3_100,  # 10 more, by which a line knows a first name; 10 less in the gate
+    "text": 3_110,  # 20 more: a line knows a first name, a merge looks from both ends
     "upkeep": 1_510,
     "web": 4_590,
 }
@@ -61,8 +61,9 @@ def test_the_ceilings_together_are_no_higher_than_the_source_was() -> None:
 
 
 # Lines may be more than the plan of the rooms had for the house without its lodger, hosts and further stores: 52,000 with all of
-# them. What should be there and is not yet: the spine is larger than it should be. It has the reader of times from the dream.
-STILL = {"lines of Python": 52_000, "lines of the spine": 21_590}
+# them. What should be there and is not yet: the spine is larger than it should be. It has the reader of times from the
+# dream, and a merge looks from both ends.
+STILL = {"lines of Python": 52_000, "lines of the spine": 21_600}
 
 
 def test_every_other_figure_is_what_it_should_be() -> None:

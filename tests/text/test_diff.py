@@ -73,3 +73,13 @@ def test_changes_in_two_places_of_a_list_whose_lines_all_come_again_go_together(
     both = [*first[:-7], *last[-7:]]
 
     assert merge("".join(lines), "".join(first), "".join(last)) == "".join(both)
+
+
+def test_which_of_two_like_lines_went_is_told_so_that_both_changes_stand() -> None:
+    base = "# People\n\n- tea\n\n# Notes\n"
+
+    for added, both in (
+        ("# People\n\n- tea\n- nuts\n\n# Notes\n", "# People\n- nuts\n\n# Notes\n"),
+        ("# People\n\n- nuts\n- tea\n\n# Notes\n", "# People\n\n- nuts\n# Notes\n"),
+    ):
+        assert merge(base, added, "# People\n\n# Notes\n") == both

@@ -49,9 +49,7 @@ def plain(value: Any) -> Any:
         return sorted(plain(item) for item in value)
     if isinstance(value, list | tuple):
         return [plain(item) for item in value]
-    if isinstance(value, datetime | date):
-        return value.isoformat()
-    return value
+    return value.isoformat() if isinstance(value, datetime | date) else value
 
 
 def picked(value: Any, names: str) -> dict[str, Any]:

@@ -145,9 +145,7 @@ def put_item(text: str, path: Sequence[str], value: object) -> str:
 def take(text: str, path: Sequence[str]) -> str:
     """The text without a member; as it is where there is none."""
     node = _found(parse(text), path[:-1])
-    if node is None or path[-1] not in node.parts:
-        return text
-    return _without(text, node, path[-1])
+    return text if node is None or path[-1] not in node.parts else _without(text, node, path[-1])
 
 
 def take_item(text: str, path: Sequence[str], value: object) -> str:

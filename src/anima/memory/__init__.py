@@ -439,7 +439,9 @@ def _entry(place: DocPath, lines: list[str]) -> Noted | None:
     try:
         raw = json.loads(about[1])
         told = {name: raw[name] for name in ("session", "guest", "time") if raw.get(name) is not None}
-        section = str.encode(raw.get("section") or "").decode() or None  # which half a character cannot be
+        section = (
+            str.encode("" if raw.get("section") is None else raw["section"]).decode() or None
+        )  # which half a character cannot be
         if any(map(_ODD.search, told.values())):
             return None
         return _named(

@@ -43,27 +43,36 @@ def merge(base: str, ours: str, theirs: str) -> str | None:
     if base in (ours, theirs) or ours == theirs:
         return ours if theirs == base else theirs
     lines = base.splitlines(keepends=True)
-    if len(lines) > MAX_LINES:
-        return None
-    ordered: list[_Hunk] = []  # of both sides
-    for hunk in sorted(dict.fromkeys([*_hunks(lines, ours), *_hunks(lines, theirs)]), key=lambda h: h[:2]):
+    for back in (True, False) if len(lines) <= MAX_LINES else ():  # which of two like lines went may be told either way
+        hunks = {
+            hunk: None for other in (ours, theirs) for hunk in _hunks(lines, other.splitlines(keepends=True), back)
+        }
+        if (ordered := _ordered(sorted(hunks, key=lambda hunk: hunk[:2]))) is not None:
+            for start, end, text in reversed(ordered):
+                lines[start:end] = text
+            return "".join(lines)
+    return None
+
+
+def _ordered(hunks: Sequence[_Hunk]) -> list[_Hunk] | None:
+    """Those of both sides as they follow one another; None where two touch the same lines."""
+    ordered: list[_Hunk] = []
+    for hunk in hunks:
         start, end, text = ordered[-1] if ordered else (-1, -1, ())
-        touching = hunk[0] < end or (hunk[0] == start and hunk[1] == end == start)
-        if touching and start == end == hunk[0] == hunk[1]:
+        if start == end == hunk[0] == hunk[1]:
             ordered[-1] = (start, end, text + hunk[2])  # both only add at one place: keep both
-        elif touching:
+        elif hunk[0] < end:
             return None
         else:
             ordered.append(hunk)
-    for start, end, text in reversed(ordered):
-        lines[start:end] = text
-    return "".join(lines)
+    return ordered
 
 
-def _hunks(base: list[str], other: str) -> list[_Hunk]:
-    new = other.splitlines(keepends=True)
-    at = sum(takewhile(bool, map(eq, base, new)))  # what is the same at both ends is left out first
-    end = sum(takewhile(bool, map(eq, reversed(base[at:]), reversed(new[at:]))))
+def _hunks(base: list[str], new: list[str], back: bool) -> list[_Hunk]:
+    """What is the same at both ends is left out first, with `back` from the end first."""
+    end = sum(takewhile(bool, map(eq, reversed(base), reversed(new)))) if back else 0
+    at = sum(takewhile(bool, map(eq, base[: len(base) - end], new[: len(new) - end])))
+    end = end or sum(takewhile(bool, map(eq, reversed(base[at:]), reversed(new[at:]))))
     old, new = base[at : len(base) - end], new[at : len(new) - end]
     steps = SequenceMatcher(None, old, new, autojunk=len(old) + len(new) > FEW_LINES).get_opcodes()
     return [(at + i1, at + i2, tuple(new[j1:j2])) for tag, i1, i2, j1, j2 in steps if tag != "equal"]

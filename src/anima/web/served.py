@@ -480,9 +480,7 @@ class Bulletin:
         begun: dict[str, dict[str, Any]] = {}
         told = (_told(record, begun) for record in self._home.past.since(max(0, after - _BACK)))
         found = [event for event in told if event and event.n > after]
-        if len(found) > MOST_AGAIN:
-            return [Event(kind="resync", n=found[-1].n)]
-        return found
+        return [Event(kind="resync", n=found[-1].n)] if len(found) > MOST_AGAIN else found
 
 
 def _told(record: Any, begun: dict[str, dict[str, Any]]) -> Event | None:
