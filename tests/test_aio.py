@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -83,6 +84,27 @@ def test_the_loop_goes_on_while_a_verb_works(tmp_path: Path) -> None:
 
     asyncio.run(day())
     assert asked == [threading.get_ident()]
+
+
+def test_a_model_that_needs_a_thread_of_the_loop_has_one_while_a_verb_waits_for_it(tmp_path: Path) -> None:
+    """As many verbs wait for their models as the loop has threads, and each model asks for a name or for a home."""
+
+    async def complete(question: str) -> str:
+        await asyncio.wait_for(asyncio.get_running_loop().getaddrinfo("127.0.0.1", 80), 20)  # or in vain for ever
+        return "- Ana has a boat" if await home.exists("MEMORY.md") else "NO_REPLY"
+
+    async def day() -> None:
+        nonlocal home
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
+        async with aio.create(tmp_path / "home", name="Aria") as home:
+            for given in ({"complete": complete}, {}):
+                async with home.session(scope="main", channel="cli", **given) as session:
+                    await session.log("user", "Good morning")
+                    more = {} if given else {"complete": complete}
+                    assert not (await session.flush("new", **more)).error
+
+    home: aio.AwaitedHome
+    asyncio.run(day())
 
 
 def test_what_began_is_finished_when_its_caller_is_cancelled(tmp_path: Path) -> None:

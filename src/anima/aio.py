@@ -16,7 +16,8 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import is_dataclass
 from enum import Enum
 from functools import wraps
@@ -88,7 +89,9 @@ def _begun(verb: Callable[P, Any]) -> Callable[P, Coming[AwaitedHome]]:
 
 
 async def _done(verb: Callable[..., Any], given: Sequence[Any], more: Mapping[str, Any]) -> Any:
-    loop = asyncio.get_running_loop()
+    loop, own = asyncio.get_running_loop(), getattr(getattr(verb, "__self__", None), "complete", None)
+    if own or any(map(inspect.iscoroutinefunction, (*given, *more.values()))):
+        own = ThreadPoolExecutor(1)  # what waits for the loop takes none of its threads, which the answer may need
     given = [_plain(each, loop) for each in given]
     more = {name: _plain(each, loop) for name, each in more.items()}
     came: Future[Any] = Future()
@@ -98,9 +101,9 @@ async def _done(verb: Callable[..., Any], given: Sequence[Any], more: Mapping[st
         return came.result()
 
     try:
-        return _wrapped(await asyncio.to_thread(work))
-    except asyncio.CancelledError:
-        came.add_done_callback(_close_home)  # at once, or when it comes
+        return _wrapped(await loop.run_in_executor(own, copy_context().run, work))
+    except asyncio.CancelledError:  # a home that comes when nobody waits any more is closed
+        came.add_done_callback(lambda came: came.result().close() if isinstance(came.result(), Home) else None)
         raise
 
 
@@ -119,12 +122,6 @@ def _plain(value: Any, loop: asyncio.AbstractEventLoop) -> Any:
     if not inspect.iscoroutinefunction(value):
         return value
     return lambda *given: asyncio.run_coroutine_threadsafe(value(*given), loop).result()
-
-
-def _close_home(came: Future[Any]) -> None:
-    """Closes a home that came when nobody waits any more."""
-    if isinstance(came.result(), Home):
-        came.result().close()
 
 
 # What a type checker knows of it: the verbs as they are, each awaited.
