@@ -504,3 +504,25 @@ def test_the_name_that_stands_in_a_folder_turns_no_line_of_a_warning(tmp_path: P
         Home.create(folder, name="Aria", clock=Clock()).close()
     [said] = [str(each.message) for each in heard if "left as it is" in str(each.message)]
     assert said.isprintable()
+
+
+# -- calls that a model made up --------------------------------------------------------------------------------------------
+
+
+def test_no_text_that_is_none_in_a_call_of_a_tool_ends_the_run_of_its_answers(home: Home) -> None:
+    with home.session(scope=Scope.MAIN) as session:
+        for tool in session.tools():
+            whole = {each.name: "a" for each in tool.arguments if each.required}
+            for given in (each.name for each in tool.arguments if each.kind == "text"):
+                text = json.dumps({**whole, given: "\ud800 a boat"})
+                call = {"type": "function", "id": "1", "function": {"name": tool.name, "arguments": text}}
+                [answer] = session.run([call])
+                assert json.loads(answer["content"]), f"{tool.name}: {given}"
+    assert home.past.audit().ok
+
+
+@pytest.mark.parametrize("given", [{"x" * 100_000: 1}, {"query": "boat", "limit": 10**4_000}], ids=["name", "number"])
+def test_an_argument_that_is_none_is_not_told_again_at_its_length(home: Home, given: dict[str, object]) -> None:
+    with home.session(scope=Scope.MAIN) as session:
+        [answer] = session.run([("memory_search", given)])
+    assert len(answer["error"]) < 400

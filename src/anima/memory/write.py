@@ -235,7 +235,7 @@ class Writer:
             )
             found += own
             exists = base is not None or (change.is_free and self.store.documents.exists(change.path))
-            fits = replace(situation, size=len(change.text.encode()), exists=exists)
+            fits = replace(situation, size=len(change.text.encode("utf-8", "replace")), exists=exists)
             to_row = self.layout.row_of(change.to) if change.to else None
             row = self.layout.row_of(change.path)
             verdict = judge(change, row=row, to_row=to_row, policy=self.policy, findings=own, situation=fits)

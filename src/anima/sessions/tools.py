@@ -111,7 +111,7 @@ class Tool:
         for name in given:
             if name not in names:
                 hint = meant(str(name), names, f"it takes {', '.join(names) or 'none'}", near=0.7)
-                raise BadArguments(f"{self.name} has no argument {name!r}; {hint}")
+                raise BadArguments(f"{self.name} has no argument {printable(str(name), 60)!r}; {hint}")
         return {argument.name: _value(self.name, argument, given) for argument in self.arguments}
 
 
@@ -131,7 +131,8 @@ def _value(tool: str, argument: Argument, given: Mapping[str, Any]) -> Any:
     if not isinstance(value, wanted) or (argument.kind in ("number", "share") and isinstance(value, bool)):
         raise BadArguments(f"{tool}: {argument.name} must be {named}")
     if argument.low is not None and argument.high is not None and not argument.low <= value <= argument.high:
-        raise BadArguments(f"{tool}: {argument.name} must be from {argument.low} to {argument.high}, not {value}")
+        said = f"must be from {argument.low} to {argument.high}, not {printable(str(value), 20)}"
+        raise BadArguments(f"{tool}: {argument.name} {said}")
     if argument.one_of and value not in argument.one_of:
         raise BadArguments(f"{tool}: {argument.name} must be one of {', '.join(argument.one_of)}")
     if argument.kind == "text" and (size := len(value)) > argument.most:
