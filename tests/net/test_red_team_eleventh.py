@@ -526,3 +526,12 @@ def test_an_argument_that_is_none_is_not_told_again_at_its_length(home: Home, gi
     with home.session(scope=Scope.MAIN) as session:
         [answer] = session.run([("memory_search", given)])
     assert len(answer["error"]) < 400
+
+
+@pytest.mark.parametrize("reason", ["\ud800", "x" * 2**20], ids=["half a character", "long"])
+def test_a_flush_whose_reason_no_file_can_hold_is_on_record_as_well(home: Home, reason: str) -> None:
+    with home.session(scope=Scope.MAIN) as session:
+        session.log("user", "Remember that Ana has a boat")
+        assert session.flush(reason).status == "written" and session.flush("again").status == "nothing"
+    today = home.today()
+    assert today is not None and today.text.count("Ana has a boat") == 1

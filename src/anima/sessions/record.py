@@ -55,7 +55,8 @@ def encode(record: Record) -> bytes:
         if name == "fields":
             line |= {key: own for key, own in value.items() if key not in line}
         elif value is not None and (value or name != "manifest"):
-            line[name] = replay.clean(value) if isinstance(value, str) else value
+            line[name] = value
+    line = {key: replay.clean(value) if isinstance(value, str) else value for key, value in line.items()}
     try:
         return _write(line).encode("utf-8") + b"\n"
     except (TypeError, ValueError, RecursionError) as error:
