@@ -151,6 +151,35 @@ def test_a_home_that_was_opened_for_nobody_is_closed(tmp_path: Path) -> None:
     assert not [path for path in held if path.startswith(str(tmp_path / "home"))]
 
 
+def test_a_session_that_was_taken_up_for_nobody_is_let_go(tmp_path: Path) -> None:
+    slow, began, go_on = threading.Event(), threading.Event(), threading.Event()
+
+    def hook(pieces: object) -> object:
+        if slow.is_set():
+            began.set()
+            go_on.wait(180)
+        return pieces
+
+    async def day() -> aio.AwaitedHome:
+        home = await aio.create(tmp_path / "home", name="Aria", hook=hook)
+        session = await home.session(scope="main")
+        await session.log("user", "Good morning")
+        await session.leave()
+        slow.set()
+        task = asyncio.ensure_future(_await(home.resume(session.id)))
+        await asyncio.to_thread(began.wait, 120)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        go_on.set()
+        return home
+
+    home = asyncio.run(day())  # waits for its threads
+    held = [os.path.realpath(f"/proc/self/fd/{number}") for number in os.listdir("/proc/self/fd")]
+    assert not [path for path in held if path.startswith(str(tmp_path / "home" / "sessions"))]
+    asyncio.run(_await(home.close()))
+
+
 def test_a_call_can_be_a_task_be_gathered_and_be_run_by_itself(tmp_path: Path) -> None:
     Home.create(tmp_path / "home", name="Aria").close()
 

@@ -7,8 +7,8 @@
 
 Promise: every verb of `Home`, its parts (`home.inbox`, `home.past`, …) and `Session` is there under its own name, with its own arguments,
 and is awaited; what is data comes as it is. A call that began is finished, also when its caller was cancelled; a home that was opened for
-nobody is closed. An async function may be given where a function is wanted (`complete`). A type checker knows those of both, not of parts.
-Not here: any verb.
+nobody is closed, a session let go. An async function may be given where a function is wanted (`complete`). A type checker knows
+those of both, not of parts. Not here: any verb.
 """
 
 from __future__ import annotations
@@ -29,6 +29,8 @@ __all__ = ["Awaited", "AwaitedHome", "AwaitedSession", "Coming", "create", "open
 
 P = ParamSpec("P")
 T = TypeVar("T")
+# What comes when nobody waits any more is let go, by the name of its type.
+_UNWANTED: Mapping[str, Callable[[Any], object]] = {"Home": Home.close, "Session": lambda it: it.leave()}
 
 
 class Awaited:
@@ -102,8 +104,8 @@ async def _done(verb: Callable[..., Any], given: Sequence[Any], more: Mapping[st
 
     try:
         return _wrapped(await loop.run_in_executor(own, copy_context().run, work))
-    except asyncio.CancelledError:  # a home that comes when nobody waits any more is closed
-        came.add_done_callback(lambda came: came.result().close() if isinstance(came.result(), Home) else None)
+    except asyncio.CancelledError:
+        came.add_done_callback(lambda came: _UNWANTED.get(type(came.result()).__name__, id)(came.result()))
         raise
 
 
