@@ -18,7 +18,7 @@ from pathlib import Path
 import pytest
 from attacking import UNREVIEWED, need
 
-from anima import Home, Refused, Scope, Session, overlay
+from anima import BadArguments, Home, Refused, Scope, Session, overlay
 from anima.agent import framed
 from anima.cli import run
 from anima.model import Actor, DocPath
@@ -526,6 +526,14 @@ def test_an_argument_that_is_none_is_not_told_again_at_its_length(home: Home, gi
     with home.session(scope=Scope.MAIN) as session:
         [answer] = session.run([("memory_search", given)])
     assert len(answer["error"]) < 400
+
+
+@pytest.mark.parametrize("whole", [{"choices": 5}, {"choices": True}, {"role": "assistant", "tool_calls": 5}], ids=str)
+def test_an_answer_of_a_model_that_has_no_list_where_its_calls_stand_is_told_to_be_none(
+    home: Home, whole: dict[str, object]
+) -> None:
+    with home.session(scope=Scope.MAIN) as session, pytest.raises(BadArguments, match="no tool call"):
+        session.run(whole)
 
 
 @pytest.mark.parametrize("reason", ["\ud800", "x" * 2**20], ids=["half a character", "long"])

@@ -200,8 +200,8 @@ def tool_calls(given: Any) -> Iterator[ToolCall]:
     whole = given.model_dump() if hasattr(given, "model_dump") else given
     if isinstance(whole, Mapping):
         message: Any = whole
-        if whole.get("choices"):
-            message = next((each.get("message") for each in whole["choices"] if isinstance(each, Mapping)), None)
+        if isinstance(choices := whole.get("choices"), Sequence) and choices:
+            message = next((each.get("message") for each in choices if isinstance(each, Mapping)), None)
         if not isinstance(message, Mapping):
             raise _shapeless(given)
         if message.get("role") != "assistant" and not message.keys() & {"tool_calls", "output"}:
