@@ -1,10 +1,11 @@
 """What a ledger says: whether it is whole, and where every line came from, folded record by record.
 
-Promise: `verify` names the first record that was flipped, dropped, swapped, put in or cut off; in a new chain in the place of
-a broken one every record keeps its number, what was lost is a gap, and no batch is carried out again. Provenance is keyed by
-the line's digest, so it survives moves inside a file; a line is untrusted when it came from outside, or from a session that
-had read such text, unless the owner approved it; one that no record names is the owner's in a file older than the ledger,
-else an edit from outside. Pure. Not here: reading the ledger (store), where untrusted lines wait for the owner (memory).
+Promise: `verify` names the first record that was flipped, dropped, swapped, put in or cut off; in a new chain in the place
+of a broken one every record keeps its number, what was lost is a gap, and no batch is carried out again. Provenance is keyed
+by the line's digest, so it survives moves inside a file; a line is untrusted when it came from outside, or from a session
+that had read such text, unless the owner approved it; one that no record names is the owner's in a file that the ledger
+meets for the first time, else an edit from outside. Pure. Not here: reading the ledger (store), where untrusted lines wait
+for the owner (memory).
 """
 
 from __future__ import annotations
