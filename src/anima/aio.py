@@ -149,10 +149,11 @@ if TYPE_CHECKING:
         documents, fresh_prompt, id, owner_typed = _of(_s.documents), _of(_s.fresh_prompt), _s.id, _of(_s.owner_typed)
         parent: AwaitedSession | None
 
-        @overload  # type: ignore[no-overload-impl]
+        @overload
         def tools(self) -> Coming[tuple[Any, ...]]: ...
         @overload
         def tools(self, format: str) -> Coming[list[dict[str, Any]]]: ...
+        def tools(self, format: str = "") -> Coming[Any]: ...
 
     class AwaitedHome(_Known):
         inbox = past = upkeep = snapshots = dreams = identity = prompts = index = sessions = cast(Any, None)

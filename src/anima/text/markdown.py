@@ -536,9 +536,8 @@ def add_section(text: str, title: str, line: str, *, level: int = 2) -> str:
 def add_last(text: str, added: str) -> str:
     """The text with lines added at its very end."""
     newline, added = newline_of(text), added.rstrip("\r\n")
-    if not text.strip(BOM) or text.endswith("\n"):
-        return text + added + newline
-    return text + newline + added
+    is_ended = not text.strip(BOM) or text.endswith("\n")
+    return text + added + newline if is_ended else text + newline + added
 
 
 def ended(text: str) -> str:
