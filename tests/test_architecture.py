@@ -28,7 +28,7 @@ HOME = DAILY | {"memory", "prompt", "search", "sessions", "dream", "forget", "ba
 ROOMS: dict[str, set[str]] = {
     "errors": set(),
     "model": {"errors"},
-    "config": {"errors", "model"},
+    "config": {"errors", "model", "text"},
     "text": {"errors", "model"},
     "layout": GROUND,
     "ledger": GROUND,

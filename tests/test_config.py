@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from pathlib import Path
@@ -532,6 +533,33 @@ def test_a_time_that_is_none_is_told_before_it_is_waited_for(said):
         load(f"{said}\n", env={}, trusted=True)
 
     assert told.value.where == "anima.toml" and "0 3 * * *" in told.value.hint
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        'rituals.heartbeat = "0m"',
+        'rituals.heartbeat = "59s"',
+        'rituals.heartbeat = "30"',
+        'rituals.quiet = "22:00"',
+        'rituals.active = "8-23"',
+        'rituals.active = "08:00-24:00"',
+        'persona.at = "2330"',
+        'persona.duration = "soon"',
+    ],
+)
+def test_an_hour_or_a_length_that_is_none_is_told_with_its_key(said):
+    with pytest.raises(BadConfig, match=re.escape(said.split()[0])) as told:
+        load(f"{said}\n", env={}, trusted=True)
+
+    assert told.value.where == "anima.toml"
+
+
+def test_every_time_that_may_be_empty_means_never():
+    keys = ("rituals.heartbeat", "rituals.active", "rituals.quiet", "persona.at", "dream.at", "snapshot.at")
+    config = load("".join(f'{key} = ""\n' for key in keys), env={}, trusted=True)
+
+    assert {config.value(key) for key in keys} == {""}
 
 
 @pytest.mark.parametrize("said", ["30m", "1h 30m", "", "@daily", "*/5 8 * * 1-5"])

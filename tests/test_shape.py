@@ -14,7 +14,7 @@ import pytest
 import shape
 
 CEILINGS = {
-    "(top)": 1_980,  # a text that grew is hashed on; the reader of times came from the dream
+    "(top)": 1_940,
     "agent": 2_800,
     "backup": 2_010,
     "cli": 3_650,
@@ -27,12 +27,12 @@ CEILINGS = {
     "ledger": 890,
     "mcp": 710,
     "memory": 1_930,  # 20 more, by which an entry that can go nowhere keeps none from the others; 10 less in the store
-    "prompt": 1_540,
+    "prompt": 1_510,
     "search": 3_780,
     "sessions": 4_460,  # a diff of many documents is framed once
     "store": 7_850,  # git's index is kept while it is as we left it
     "testing": 2_520,
-    "text": 3_110,  # 20 more: a line knows a first name, a merge looks from both ends
+    "text": 3_190,  # 20 more: a line knows a first name, a merge looks from both ends; 80 of the readers of times
     "upkeep": 1_510,
     "web": 4_590,
 }
@@ -61,9 +61,9 @@ def test_the_ceilings_together_are_no_higher_than_the_source_was() -> None:
 
 
 # Lines may be more than the plan of the rooms had for the house without its lodger, hosts and further stores: 52,000 with all of
-# them. What should be there and is not yet: the spine is larger than it should be. It has the reader of times from the
-# dream, and a merge looks from both ends.
-STILL = {"lines of Python": 52_000, "lines of the spine": 21_600}
+# them. What should be there and is not yet: the spine is larger than it should be. It has the readers of times from the
+# dream and the agent, and a merge looks from both ends.
+STILL = {"lines of Python": 52_000, "lines of the spine": 21_610}
 
 
 def test_every_other_figure_is_what_it_should_be() -> None:

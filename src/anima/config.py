@@ -14,13 +14,12 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
-from datetime import datetime
-from functools import cache, lru_cache
+from functools import cache
 from typing import Any, NamedTuple
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from anima.errors import BadConfig, BadPath, meant, printable
+from anima.errors import BadConfig, BadPath, meant
 from anima.model import HOSTED, OWN_FILE, OWNERS_OWN, DocPath, OutsideServer, Scope, fold
+from anima.text.dates import between, cron, interval, parse_at, parse_duration, timezone
 
 FILE = "anima.toml"
 _LISTED = "anima config lists the keys"
@@ -361,51 +360,15 @@ def _texts(raw: Any) -> tuple[str, ...]:
     return tuple(_text(item) for item in raw)
 
 
-def timezone(name: str) -> ZoneInfo:
-    """The timezone of that name. Raises ValueError with a sentence."""
-    try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise ValueError(f"{name!r} is not a timezone; write one such as America/Bogota") from None
+def _read_by(look: Callable[[str], object]) -> Callable[[Any], str]:
+    """A text that may be empty, and else is one that `look` can read."""
 
+    def read(raw: Any) -> str:
+        if _text(raw):
+            look(raw)
+        return str(raw)
 
-_NAMED_TIMES = {"@hourly": "0 * * * *", "@daily": "0 0 * * *", "@midnight": "0 0 * * *", "@weekly": "0 0 * * 0"}
-_NAMED_TIMES |= {"@monthly": "0 0 1 * *", "@yearly": "0 0 1 1 *", "@annually": "0 0 1 1 *"}
-CRON = "write five fields (minute hour day month weekday), such as 0 3 * * * for every night at three"
-
-
-@lru_cache(maxsize=64)
-def cron(expression: str) -> str:
-    """The expression as cronsim reads it. Raises BadConfig for one that is none, or names a day that never comes."""
-    from cronsim import CronSim, CronSimError
-
-    text, shown = _NAMED_TIMES.get(expression.strip().lower(), expression.strip()), printable(expression.strip(), 60)
-    fields = text.split()
-    if len(fields) != 5 or len(text) > 200:
-        raise BadConfig(f"{shown!r} is not a time to run at", hint=CRON)
-    if not fields[1].startswith("*"):  # whose minutes are those of the wall, too; cronsim takes a star for real time
-        text = " ".join([fields[0].replace("*", "0-59"), *fields[1:]])
-    try:
-        next(CronSim(text, datetime(2000, 1, 1)))  # noqa: DTZ001, a wall clock has no zone
-    except CronSimError as error:
-        raise BadConfig(f"{shown!r} is not a time to run at: {str(error).lower()}", hint=CRON) from None
-    except (StopIteration, AssertionError, ValueError, OverflowError):
-        raise BadConfig(f"{shown!r} names a day that never comes", hint=CRON) from None
-    return text
-
-
-def _cron(raw: Any) -> str:
-    cron(_text(raw))
-    return str(raw)
-
-
-def _rhythm(raw: Any) -> str:
-    """An interval, an expression of cron, or "" for never."""
-    return _text(raw) if re.fullmatch(r"[\dsmhdSMHD ]*", _text(raw)) else _cron(raw)
-
-
-def _place(raw: Any) -> str:
-    return DocPath.parse(_text(raw)).text
+    return read
 
 
 def told(raw: Any) -> str:
@@ -488,7 +451,9 @@ def _agents(raw: Any) -> tuple[AgentConfig, ...]:
 def _folders(raw: Any) -> tuple[tuple[str, int], ...]:
     if not isinstance(raw, dict):
         raise ValueError('this must be a table of folders, such as {"notes/" = 365}')
-    return tuple((_place(_text(folder).rstrip("/")), _number(0, 36_500)(days)) for folder, days in raw.items())
+    return tuple(
+        (DocPath.parse(_text(folder).rstrip("/")).text, _number(0, 36_500)(days)) for folder, days in raw.items()
+    )
 
 
 def _patterns(raw: Any) -> tuple[str, ...]:
@@ -499,13 +464,6 @@ def _patterns(raw: Any) -> tuple[str, ...]:
         except (re.error, RecursionError, OverflowError) as error:
             raise ValueError(f"{_named(pattern)} is not a regular expression: {error}") from None
     return found
-
-
-def _hours(raw: Any) -> str:
-    hours = _text(raw).strip()
-    if hours and not re.fullmatch(r"(?:[01]?\d|2[0-3]):[0-5]\d ?- ?(?:[01]?\d|2[0-3]):[0-5]\d", hours):
-        raise ValueError(f"these must be two hours such as 08:00-23:00, not {_named(raw)}")
-    return hours
 
 
 def _conditions(raw: Any) -> tuple[tuple[str, Any], ...]:
@@ -549,12 +507,15 @@ _KEYS: dict[str, _Key] = {
     "prompt.style": _Key(_one_of("markdown", "xml")),
     "persona.file": _Key(told, lambda value: value == PersonaConfig().file),  # groups are shown what is worn
     "persona.chance": _Key(_share),
-    **dict.fromkeys(("persona.at", "persona.duration"), _Key(_text)),
+    "persona.at": _Key(_read_by(parse_at)),
+    "persona.duration": _Key(_read_by(parse_duration)),
     "gate.preset": _Key(_one_of("", *PRESETS), lambda value: value in ("", "strict")),  # guarded loosens carapace
     "gate.rule": _Key(_tables(Rule, "id", {"when": _conditions, "then": _one_of("allow", "ask", "deny")})),
     "history.enabled": _Key(_flag, bool),
     # Another folder may be a searched one.
-    "sessions.dir": _Key(lambda raw: _place(raw) if raw != "" else "", lambda value: value in ("", "sessions")),
+    "sessions.dir": _Key(
+        lambda raw: DocPath.parse(_text(raw)).text if raw != "" else "", lambda value: value in ("", "sessions")
+    ),
     "sessions.redact": _Key(_flag, bool),
     "sessions.patterns": _Key(_patterns, lambda value: not value),  # an expression can be made to run for ever
     "sessions.window": _Key(_number(1_000, 100_000_000)),
@@ -562,11 +523,9 @@ _KEYS: dict[str, _Key] = {
     "index.embedder": _Key(_text, lambda value: value in ("static", "mock", "none")),
     **dict.fromkeys(("index.model", "index.url"), _Key(_text, lambda value: not value)),
     "dream.enabled": _Key(_flag),
-    "dream.at": _Key(_cron),
+    "dream.at": _Key(_read_by(cron)),
     "dream.preset": _Key(_one_of("anima", "nexo", "openclaw")),
-    "snapshot.at": _Key(
-        lambda raw: _cron(raw) if raw != "" else "", lambda value: not value
-    ),  # another hour could be every minute
+    "snapshot.at": _Key(_read_by(cron), lambda value: not value),  # another hour could be every minute
     "snapshot.keep": _Key(_number(1, 100_000), lambda value: value >= 30),
     "snapshot.days": _Key(_number(1, 100_000), lambda value: value >= 90),
     "snapshot.dir": _Key(_text, lambda value: not value),
@@ -575,8 +534,8 @@ _KEYS: dict[str, _Key] = {
     "layers.routes": _Key(_variables_of, lambda value: not value),
     "tidy.days": _Key(_number(1, 36_500), lambda value: value >= TidyConfig().days),
     "tidy.folders": _Key(_folders, lambda value: not any(days for _, days in value)),  # 0 keeps; a number moves
-    "rituals.heartbeat": _Key(_rhythm, lambda value: not value),
-    **dict.fromkeys(("rituals.active", "rituals.quiet"), _Key(_hours)),
+    "rituals.heartbeat": _Key(_read_by(interval), lambda value: not value),
+    **dict.fromkeys(("rituals.active", "rituals.quiet"), _Key(_read_by(between))),
     "rituals.model": _Key(_text, lambda value: not value),
     "rituals.day_tokens": _Key(_number(0, 1_000_000_000), _at_most(RitualsConfig().day_tokens)),
     "rituals.run_tokens": _Key(_number(0, 100_000_000), _at_most(RitualsConfig().run_tokens)),

@@ -16,12 +16,13 @@ from datetime import date, datetime, tzinfo
 from threading import Event
 from typing import NamedTuple, Protocol
 
-from anima.config import AgentConfig, Config, timezone
-from anima.errors import BadArguments, HomeError, NoSuchDocument
+from anima.config import AgentConfig, Config
+from anima.errors import BadArguments, BadConfig, HomeError, NoSuchDocument
 from anima.layout import Layout, Listener, Policy, Row, group_layer, layer_of, person_of
 from anima.layout.trust import Register
 from anima.model import DocPath, Document, Scope
 from anima.store import Rules, Store
+from anima.text.dates import timezone
 
 
 class Named(Protocol):
@@ -116,7 +117,7 @@ def stated_zone(text: str) -> tzinfo | None:
         return None
     line = r"^[ \t]*(?:[-*+][ \t]+)?[*_]*time[ -]?zone[*_]*[ \t]*[:：][*_ \t]*([A-Za-z][\w+/-]*)"
     for stated in re.finditer(line, text, re.I | re.M):
-        with suppress(ValueError):
+        with suppress(BadConfig):
             return timezone(stated[1])
     return None
 

@@ -468,5 +468,6 @@ def test_a_night_comes_when_its_hour_has_come_and_missed_ones_as_one(tmp_path: P
         clock.forward(days=9)
         assert home.dream_if_due() is not None
         assert home.dream_if_due() is None
-    with Home.open(tmp_path / "aria", clock=clock, settings={"dream.enabled": "false"}) as home:
-        assert home.dream_if_due() is None
+    for never in ({"dream.enabled": "false"}, {"dream.at": ""}):
+        with Home.open(tmp_path / "aria", clock=clock, settings=never) as home:
+            assert home.dream_if_due() is None and home.dreams.coming() is None

@@ -19,13 +19,13 @@ from typing import Any, Literal
 from anima.agent import framed
 from anima.config import RitualsConfig
 from anima.dream import due, following
-from anima.errors import BadConfig, BadText, HomeError, refuse_newer
+from anima.errors import BadText, HomeError, refuse_newer
 from anima.model import DocPath, Scope
-from anima.prompt.identity import parse_at, parse_duration
 from anima.sessions.session import Session
 from anima.sessions.transcripts import Transcripts
 from anima.store import Store
 from anima.text import bullet_text
+from anima.text.dates import between, interval
 from anima.text.markdown import comment_after, front_matter, front_matter_end, heading_of, without_code
 
 FORMAT = 1
@@ -171,7 +171,7 @@ def heartbeat_of(text: str, path: str, asked: RitualsConfig) -> Ritual | None:
     """The heartbeat that a page asks for; None where it asks for nothing, or no time is set."""
     if is_empty(text) or not asked.heartbeat:
         return None
-    body, times = text[front_matter_end(text) :].strip(), _times(asked.heartbeat, "rituals.heartbeat")
+    body, times = text[front_matter_end(text) :].strip(), _times(asked.heartbeat)
     return Ritual(name="heartbeat", kind="heartbeat", path=path, text=body, **times)
 
 
@@ -187,7 +187,7 @@ def routine_of(name: str, path: str, text: str) -> Ritual:
     if len(given) != 1:
         raise BadText(path, "its front matter says when it runs by one of at (cron), every (30m) and watch (a folder)")
     said = str(matter[given[0]]).strip()
-    times: dict[str, Any] = {"watch": DocPath.parse(said.strip("/")).text} if given == ["watch"] else _times(said, path)
+    times: dict[str, Any] = {"watch": DocPath.parse(said.strip("/")).text} if given == ["watch"] else _times(said)
     if bool(times.get("at")) != (given == ["at"]):
         raise BadText(path, f"{given[0]} cannot be {said!r}")
     tokens, tools = matter.get("tokens", 0), matter.get("tools")
@@ -202,15 +202,9 @@ def routine_of(name: str, path: str, text: str) -> Ritual:
     return Ritual(name=name, kind="routine", path=path, text=body, deliver=deliver == "owner", **times)
 
 
-def _times(said: str, where: str) -> dict[str, Any]:
+def _times(said: str) -> dict[str, Any]:
     """An interval such as 30m, or a cron expression. Raises BadConfig for what is neither."""
-    if re.fullmatch(r"[\dsmhdSMHD ]+", said):
-        every = parse_duration(said)
-        if every < timedelta(minutes=1):
-            raise BadConfig("the shortest interval is a minute", where=where)
-        return {"every": every}
-    following(said, "UTC", datetime.fromisoformat("2026-01-01T00:00:00+00:00"))
-    return {"at": said}
+    return {"every": every} if (every := interval(said)) else {"at": said}
 
 
 def is_awake(now: datetime, asked: RitualsConfig) -> bool:
@@ -219,8 +213,7 @@ def is_awake(now: datetime, asked: RitualsConfig) -> bool:
 
 
 def _within(now: datetime, hours: str) -> bool:
-    first, _, last = hours.partition("-")
-    start, end = parse_at(first.strip()), parse_at(last.strip())
+    start, end = between(hours)
     clock = now.time().replace(tzinfo=None)
     return start <= clock < end if start <= end else clock >= start or clock < end
 

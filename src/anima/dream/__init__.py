@@ -14,9 +14,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 
-from anima.config import CRON, cron
-from anima.config import timezone as zone_of
 from anima.errors import BadArguments, BadConfig, printable
+from anima.text.dates import CRON, cron, timezone
 
 SKEW = timedelta(days=1)  # a last run further ahead than this was noted by a clock that was wrong
 TURN = timedelta(hours=3)  # more than any clock is turned back
@@ -30,15 +29,15 @@ class Due:
     since: datetime
 
 
-def due(expression: str, timezone: str, last: datetime | None, now: datetime) -> Due | None:
+def due(expression: str, tz: str, last: datetime | None, now: datetime) -> Due | None:
     """The run that is due now, or None. `last` is when it last ran. Whatever never ran is due at once. A `last` up to a
     day ahead of `now` waits; further ahead it counts as never. Raises BadConfig for an expression or a zone that is
     none."""
     now = _utc(now)
-    since = None if last is None or _utc(last) - now > SKEW else following(expression, timezone, last)
+    since = None if last is None or _utc(last) - now > SKEW else following(expression, tz, last)
     if since is not None and since > now:
         return None
-    latest = next((run for run in _runs(expression, timezone, now, back=True) if run <= now), None)
+    latest = next((run for run in _runs(expression, tz, now, back=True) if run <= now), None)
     first = since or latest
     return Due(at=latest or first, since=first) if first else None
 
@@ -60,14 +59,10 @@ def _utc(moment: datetime) -> datetime:
     return moment.astimezone(UTC)
 
 
-def _runs(expression: str, timezone: str, moment: datetime, *, back: bool = False) -> Iterator[datetime]:
+def _runs(expression: str, tz: str, moment: datetime, *, back: bool = False) -> Iterator[datetime]:
     """Every run after a moment, or backwards every run up to it; near a clock change a few from its other side first."""
     from cronsim import CronSim
 
-    try:
-        zone = zone_of(timezone)
-    except ValueError as error:
-        raise BadConfig(str(error)) from None
-    text, start = cron(expression), moment + TURN if back else moment
+    zone, text, start = timezone(tz), cron(expression), moment + TURN if back else moment
     with suppress(OverflowError):  # the calendar ends in the year 9999
         yield from (run.astimezone(UTC) for run in CronSim(text, start.astimezone(zone), reverse=back))

@@ -147,15 +147,19 @@ class Dreams:
 
     def due(self) -> Due | None:
         """The sweep whose hour has come (`dream.at`, in the user's timezone), or None. Missed ones count as one; a home missed
-        none before its first record."""
-        if (first := next(self._store.ledger.records(), None) if self._store.begun else None) is None:
+        none before its first record, nor while `dream.enabled` is off."""
+        if not self._at or (first := next(self._store.ledger.records(), None) if self._store.begun else None) is None:
             return None
         tried = max(filter(None, (self.last, self._tried)), default=first.time)
-        return due(self._site.config.dream.at, str(self._site.zone() or "UTC"), tried, self._site.clock())
+        return due(self._at, str(self._site.zone() or "UTC"), tried, self._site.clock())
 
-    def coming(self) -> datetime:
-        """When the next sweep will be due, in UTC."""
-        return following(self._site.config.dream.at, str(self._site.zone() or "UTC"), self._site.clock())
+    def coming(self) -> datetime | None:
+        """When the next sweep will be due, in UTC; None where none is (`dream.at` is empty, or `dream.enabled` off)."""
+        return following(self._at, str(self._site.zone() or "UTC"), self._site.clock()) if self._at else None
+
+    @property
+    def _at(self) -> str:
+        return self._site.config.dream.at if self._site.config.dream.enabled else ""
 
     def diary(self) -> str:
         """What is told of all sweeps, newest last; "" before the first."""

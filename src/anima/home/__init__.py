@@ -540,8 +540,7 @@ class Home:
 
     def dream_if_due(self, *, complete: Complete | None = None) -> Sweep | None:
         """A night whose hour has come (`dream.at`, in the user's timezone), or None. Those that were missed are one."""
-        is_due = self.config.dream.enabled and self.dreams.due() is not None
-        return self.dream(complete=complete) if is_due else None
+        return self.dream(complete=complete) if self.dreams.due() else None
 
     # -- taking back -----------------------------------------------------------------------------------------------------
 

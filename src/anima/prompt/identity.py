@@ -14,7 +14,7 @@ import unicodedata
 from base64 import b64decode
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from datetime import date, datetime, time, timedelta
+from datetime import datetime, timedelta
 from functools import lru_cache
 from typing import TYPE_CHECKING, Literal
 from urllib.parse import unquote_to_bytes
@@ -22,6 +22,7 @@ from urllib.parse import unquote_to_bytes
 from anima.config import PersonaConfig
 from anima.errors import BadArguments, BadConfig, BadPath, BadText, NotFound, printable
 from anima.model import DocPath
+from anima.text.dates import parse_at, parse_duration
 from anima.text.markdown import BOM, bullet_of, fence_after, front_matter, front_matter_end, heading_of
 
 if TYPE_CHECKING:
@@ -440,9 +441,6 @@ def _is_short(value: str) -> bool:
 
 # -- the soul that is worn --------------------------------------------------------------------------------------------
 
-_AT = re.compile(r"([0-9]{1,2}):([0-9]{2})")
-_DURATION = re.compile(r"(?:([0-9]{1,6})d)?\s*(?:([0-9]{1,6})h)?\s*(?:([0-9]{1,6})m)?\s*(?:([0-9]{1,6})s)?", re.I)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
@@ -463,25 +461,6 @@ class WornSoul:
     scope: str
 
 
-def parse_at(text: str) -> time:
-    """An hour of the day such as `23:30`. Raises BadConfig."""
-    found = _AT.fullmatch(text.strip())
-    if not found or int(found[1]) > 23 or int(found[2]) > 59:
-        raise BadConfig(f"{printable(text)!r} is not an hour of the day", where="persona.at", hint="write it as 23:30")
-    return time(int(found[1]), int(found[2]))
-
-
-def parse_duration(text: str) -> timedelta:
-    """A length of time such as `30m`, `1h30m`, `45s` or `2d`. Raises BadConfig, also for zero."""
-    found = _DURATION.fullmatch(text.strip())
-    parts = [int(part or 0) for part in found.groups()] if found else []
-    if not any(parts):
-        wrong = f"{printable(text)!r} is not a length of time"
-        raise BadConfig(wrong, where="persona.duration", hint="write it as 30m or 1h30m")
-    days, hours, minutes, seconds = parts
-    return timedelta(days=days, hours=hours, minutes=minutes, seconds=seconds)
-
-
 def check_rule(rule: PersonaConfig) -> None:
     """Raises BadConfig for a rule that makes no sense."""
     if not DocPath.parse(rule.file).is_markdown:
@@ -489,15 +468,6 @@ def check_rule(rule: PersonaConfig) -> None:
     if bool(rule.at) != bool(rule.duration):
         given, lacking = ("at", "duration") if rule.at else ("duration", "at")
         raise BadConfig(f"a window needs persona.{lacking} too", where=f"persona.{given}")
-    _is_open(rule, time.min)
-
-
-def _is_open(rule: PersonaConfig, clock: time) -> bool:
-    """Whether it is in the daily window at this hour."""
-    if not rule.at:
-        return False
-    since = datetime.combine(date.min, clock) - datetime.combine(date.min, parse_at(rule.at))
-    return since % DAY < parse_duration(rule.duration)
 
 
 def decide(rule: PersonaConfig, now: datetime, dice: Random) -> Decision:
@@ -506,7 +476,8 @@ def decide(rule: PersonaConfig, now: datetime, dice: Random) -> Decision:
     does not come."""
     if now.utcoffset() is None:
         raise BadArguments("the time must say its timezone, and that must be the user's")
-    if _is_open(rule, now.time()):
+    since = now.replace(tzinfo=None) - datetime.combine(now, parse_at(rule.at)) if rule.at else DAY
+    if rule.at and since % DAY < parse_duration(rule.duration):
         return Decision(worn=True, why="window", file=rule.file)
     if rule.chance >= 1 or (rule.chance > 0 and dice.random() < rule.chance):
         return Decision(worn=True, why="chance", file=rule.file)

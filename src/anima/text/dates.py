@@ -1,7 +1,9 @@
-"""When: the day in a file's name, and the spans of days that a question names, such as "in June" or "last Friday".
+"""When: the day in a file's name, the spans of days that a question names, such as "in June" or "last Friday", and the
+hours, intervals, cron expressions and timezones that settings name.
 
-Promise: pure and linear; what is not understood is left alone. A month without a year is the last one that has begun.
-Not here: what a span is worth (`search`). English only: other languages give no span.
+Promise: pure and linear. What is not understood in a question is left alone, and in a setting refused with a sentence. A month
+without a year is the last one that has begun. Not here: what a span is worth (`search`), when something is due (`dream`).
+English only: other languages give no span.
 """
 
 from __future__ import annotations
@@ -9,8 +11,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import date, timedelta
+from datetime import date, datetime, time, timedelta
+from functools import lru_cache
 from typing import Final
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from anima.errors import BadConfig, printable
 
 _MONTH_NAMES = (
     "january jan|february feb|march mar|april apr|may|june jun|july jul|august aug|september sept sep"
@@ -142,3 +148,73 @@ def _number(text: str) -> int:
 def _month(year: int, month: int) -> Span:
     following = date(year + month // 12, month % 12 + 1, 1)
     return Span(date(year, month, 1), following - timedelta(days=1))
+
+
+def timezone(name: str) -> ZoneInfo:
+    """The timezone of that name. Raises BadConfig."""
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise BadConfig(f"{name!r} is not a timezone; write one such as America/Bogota") from None
+
+
+_NAMED_TIMES = {"@hourly": "0 * * * *", "@daily": "0 0 * * *", "@midnight": "0 0 * * *", "@weekly": "0 0 * * 0"}
+_NAMED_TIMES |= {"@monthly": "0 0 1 * *", "@yearly": "0 0 1 1 *", "@annually": "0 0 1 1 *"}
+CRON = "write five fields (minute hour day month weekday), such as 0 3 * * * for every night at three"
+
+
+@lru_cache(maxsize=64)
+def cron(expression: str) -> str:
+    """The expression as cronsim reads it. Raises BadConfig for one that is none, or names a day that never comes."""
+    from cronsim import CronSim, CronSimError
+
+    text, shown = _NAMED_TIMES.get(expression.strip().lower(), expression.strip()), printable(expression.strip(), 60)
+    fields = text.split()
+    if len(fields) != 5 or len(text) > 200:
+        raise BadConfig(f"{shown!r} is not a time to run at", hint=CRON)
+    if not fields[1].startswith("*"):  # whose minutes are those of the wall, too; cronsim takes a star for real time
+        text = " ".join([fields[0].replace("*", "0-59"), *fields[1:]])
+    try:
+        next(CronSim(text, datetime(2000, 1, 1)))  # noqa: DTZ001, a wall clock has no zone
+    except CronSimError as error:
+        raise BadConfig(f"{shown!r} is not a time to run at: {str(error).lower()}", hint=CRON) from None
+    except (StopIteration, AssertionError, ValueError, OverflowError):
+        raise BadConfig(f"{shown!r} names a day that never comes", hint=CRON) from None
+    return text
+
+
+_AT = re.compile(r"([0-9]{1,2}):([0-9]{2})")
+_DURATION = re.compile(r"(?:([0-9]{1,6})d)?\s*(?:([0-9]{1,6})h)?\s*(?:([0-9]{1,6})m)?\s*(?:([0-9]{1,6})s)?", re.I)
+
+
+def parse_at(text: str) -> time:
+    """An hour of the day such as `23:30`. Raises BadConfig."""
+    found = _AT.fullmatch(text.strip())
+    if not found or int(found[1]) > 23 or int(found[2]) > 59:
+        raise BadConfig(f"{printable(text)!r} is not an hour of the day", hint="write it as 23:30")
+    return time(int(found[1]), int(found[2]))
+
+
+def parse_duration(text: str) -> timedelta:
+    """A length of time such as `30m`, `1h30m`, `45s` or `2d`. Raises BadConfig, also for zero."""
+    found = _DURATION.fullmatch(text.strip())
+    parts = [int(part or 0) for part in found.groups()] if found else []
+    if not any(parts):
+        raise BadConfig(f"{printable(text)!r} is not a length of time", hint="write it as 30m or 1h30m")
+    return timedelta(**dict(zip(("days", "hours", "minutes", "seconds"), parts, strict=True)))
+
+
+def interval(said: str) -> timedelta | None:
+    """How often that is, such as 30m; None where it is an expression of cron. Raises BadConfig for what is neither."""
+    if not re.fullmatch(r"[\dsmhdSMHD ]+", said):
+        cron(said)
+        return None
+    if (every := parse_duration(said)) < timedelta(minutes=1):
+        raise BadConfig("the shortest interval is a minute")
+    return every
+
+
+def between(hours: str) -> tuple[time, time]:
+    """Two hours such as 08:00-23:00. Raises BadConfig."""
+    first, _, last = hours.partition("-")
+    return parse_at(first), parse_at(last)

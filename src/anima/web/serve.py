@@ -419,7 +419,7 @@ class Waking:
                 except HomeError as error:
                     log.warning("a home could not do what it had to: %s; trying again later", error)
             is_on = self._rituals(served, woken)
-            until = (home.dreams.coming() - home.clock()).total_seconds() if home.config.dream.enabled else DAY
+            until = (night - home.clock()).total_seconds() if (night := home.dreams.coming()) else DAY
             is_used = self._homes.is_used(woken.place)
         following = SOON if is_on else LATER if is_used else max(LATER, min(until, DAY))
         self._fleet.wake(woken.tenant, woken.agent, following, anew=True)

@@ -185,7 +185,7 @@ def _when(here: Served) -> dict[str, Any]:
     found: dict[str, Any] = {"asked": asked, "zone": here.home.site.zone(), "next": None, "due": None, "never": ""}
     found["last"] = dreams.last if here.home.past.tip else None
     try:
-        return found | ({"next": dreams.coming(), "due": dreams.due()} if asked.enabled else {})
+        return found | {"next": dreams.coming(), "due": dreams.due()}
     except HomeError as error:
         return found | {"never": str(error)}
 
