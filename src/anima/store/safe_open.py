@@ -245,10 +245,15 @@ class HeldFolder(Handle):
                 span *= 8
         return b""
 
-    def walk(self, folder: str = "", shut: Callable[[str], object] = str) -> Iterator[tuple[str, os.stat_result]]:
+    def walk(
+        self,
+        folder: str = "",
+        shut: Callable[[str, OSError], object] = lambda path, error: None,
+        enter: Callable[[str], bool] = lambda path: True,
+    ) -> Iterator[tuple[str, os.stat_result]]:
         """(path, stat) of all that lies beneath a folder, hidden and folders too; links are not followed. `shut` is told of
-        each folder that cannot be looked through."""
-        waits = [folder] if self.kind_of(folder or ".") == "folder" else []
+        each folder that cannot be looked through, and `enter` says which are."""
+        waits = [folder] if not folder or self.kind_of(folder) == "folder" else []
         while waits:
             seen, inside = list[tuple[str, os.stat_result]](), (at := waits.pop()) and f"{at}/"
             try:
@@ -258,10 +263,10 @@ class HeldFolder(Handle):
                             seen.append((inside + name, os.stat(name, dir_fd=fd, follow_symlinks=False)))
             except (FileNotFoundError, NotADirectoryError):
                 continue
-            except OSError:
-                shut(at or ".")
+            except OSError as error:
+                shut(at or ".", error)
             yield from seen
-            waits += [path for path, found in reversed(seen) if stat.S_ISDIR(found.st_mode)]
+            waits += [path for path, found in reversed(seen) if stat.S_ISDIR(found.st_mode) and enter(path)]
 
     def free_bytes(self) -> int:
         """How much the disk still takes from us."""

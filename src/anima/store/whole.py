@@ -117,8 +117,8 @@ class FolderWhole(Whole):
 
     def files(self) -> Iterator[tuple[str, int]]:
         """Files, and folders that cannot be looked through, as what cannot be read."""
-        shut = list[str]()
-        yield from ((path, f.st_size) for path, f in self._folder.walk("", shut.append) if stat.S_ISREG(f.st_mode))
+        shut = dict[str, OSError]()
+        yield from ((path, f.st_size) for path, f in self._folder.walk("", shut.__setitem__) if stat.S_ISREG(f.st_mode))
         yield from ((path, 0) for path in shut)
 
     def is_machinery(self, path: str) -> bool:
@@ -214,32 +214,22 @@ def census(store: HeldFolder) -> tuple[list[FoundFile], Reasons]:
     left: Reasons = []
     own = stat_at(f"{GIT}/{OWN_MARK}", store.fd) is not None
 
-    def closed(error: OSError) -> None:
-        if isinstance(error, PermissionError):
-            left.append((printable(str(error.filename), 1000), "the system does not let us read it"))
-        elif not isinstance(error, FileNotFoundError):
+    def shut(path: str, error: OSError) -> None:
+        if not isinstance(error, PermissionError):
             raise error
+        left.append((printable(path, 1000), "the system does not let us read it"))
 
-    for folder, folders, names, fd in os.fwalk(".", dir_fd=store.fd, follow_symlinks=False, onerror=closed):
-        inside = "" if folder == "." else f"{os.path.normpath(folder)}/"
-        entered = []
-        for name in sorted([*folders, *names]):
-            path = inside + name
-            if (why := _left_out(path, own)) == "" or (seen := stat_at(name, fd)) is None:
-                continue  # nobody misses it, or it vanished while we looked
-            if why is None and stat.S_ISDIR(seen.st_mode):
-                entered.append(name)
-                continue
-            why = why or (
-                "it is a link, and links are not followed inside a home" if stat.S_ISLNK(seen.st_mode) else ""
-            )
-            why = why or ("" if stat.S_ISREG(seen.st_mode) else "it is not a regular file") or private.refusal(path)
-            if why:
-                left.append((printable(path, 1000), why))
-            else:
-                mtime = min(max(int(seen.st_mtime), 0), LATEST)
-                found.append(FoundFile(path, seen.st_size, private.own_mode(path, stat.S_IMODE(seen.st_mode)), mtime))
-        folders[:] = entered
+    for path, seen in store.walk("", shut, lambda path: _left_out(path, own) is None):
+        why, kind = _left_out(path, own), stat.S_IFMT(seen.st_mode)
+        if why == "" or (why is None and kind == stat.S_IFDIR):
+            continue  # nobody misses it, or what is in it comes
+        why = why or ("it is a link, and links are not followed inside a home" if kind == stat.S_IFLNK else "")
+        why = why or ("" if kind == stat.S_IFREG else "it is not a regular file") or private.refusal(path)
+        if why:
+            left.append((printable(path, 1000), why))
+        else:
+            mtime = min(max(int(seen.st_mtime), 0), LATEST)
+            found.append(FoundFile(path, seen.st_size, private.own_mode(path, stat.S_IMODE(seen.st_mode)), mtime))
     apart, kept = private.Apart(), []
     for each in sorted(found):
         if apart.take(each.path):
