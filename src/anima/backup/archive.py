@@ -20,7 +20,7 @@ from functools import cached_property
 from typing import BinaryIO, cast
 
 from anima.errors import Damaged, Refused, printable, refuse_newer
-from anima.model import MAX_PATH, File
+from anima.model import File
 from anima.store import Whole
 from anima.store.outside import Reads
 from anima.store.private import LATEST, check_names
@@ -203,9 +203,10 @@ def read(raw: Reads, *, room: int | None) -> tuple[Manifest, Iterator[Member]]:
     """An archive's manifest, and its files one by one. Raises Damaged or Refused as soon as something is not as it says,
     and before anything else is read where it says that it unpacks to more than there is `room` for."""
     plain = _Plain(raw, room)
-    name, size, _ = _next(plain) or ("", 0, 0)
-    if name != MANIFEST:
+    first = _header_in(plain)
+    if first is None or (first.name, first.type) != (MANIFEST, tarfile.REGTYPE) or first.size < 0:
         raise Damaged("this is no snapshot of anima's: its first file is no manifest")
+    size = first.size
     if size > MOST_MANIFEST:
         raise Refused(f"the snapshot's manifest has {size:,} bytes, which is more than any home needs", rule="archive")
     plain.check(size)
@@ -220,14 +221,11 @@ def read(raw: Reads, *, room: int | None) -> tuple[Manifest, Iterator[Member]]:
 
 def _members(plain: _Plain, manifest: Manifest) -> Iterator[Member]:
     for file in manifest.files:
-        name, size, mtime = _next(plain) or ("", 0, 0)
-        if name != INSIDE + file.path or size != file.size:
-            raise Damaged(f"the snapshot does not hold {printable(file.path)} where its manifest says; it was changed")
-        pieces = _pieces(plain, file)
+        mtime, pieces = _second_of(plain, file), _pieces(plain, file)
         yield file, mtime, pieces
         for _ in pieces:
             pass
-    if _next(plain) is not None:
+    if _header_in(plain) is not None:
         raise Damaged("the snapshot holds files that its manifest does not name; it was changed")
     if plain.read(_PIECE).strip(b"\0") or plain.read(1):  # tar fills its last record up with zeros, and has small ones
         raise Damaged("something follows the snapshot's end; it was changed")
@@ -246,45 +244,32 @@ def _pieces(plain: _Plain, file: File) -> Iterator[bytes]:
         raise Damaged(f"{printable(file.path)} in the snapshot {why}")
 
 
-def _next(plain: _Plain) -> tuple[str, int, int] | None:
-    """(name, size, time) of the next member; None at the end. Only files, and long names for them, can come."""
-    more: dict[str, str] = {}
-    while True:
-        block = plain.exactly(_BLOCK)
-        if not block.strip(b"\0"):
-            return None
-        try:
-            info = tarfile.TarInfo.frombuf(block, "utf-8", "strict")
-        except (tarfile.HeaderError, UnicodeDecodeError, ValueError):
-            raise Damaged("the snapshot is damaged: it is no tar inside") from None
-        if info.type == tarfile.XHDTYPE and not more and 0 < info.size <= 16 * MAX_PATH:
-            more = _long(plain.exactly(info.size + -info.size % _BLOCK)[: info.size])
-            continue
-        if info.type != tarfile.REGTYPE or info.size < 0:
-            why = f"the snapshot holds {printable(info.name)}, which is no file; nothing was written"
-            raise Refused(why, rule="archive")
-        size = int(more["size"]) if _is_number(more.get("size", "")) else info.size
-        return more.get("path", info.name), size, min(max(int(info.mtime), 0), LATEST)
-
-
-def _long(raw: bytes) -> dict[str, str]:
-    """What a plain header has no room for: a long name, a size beyond 8 GiB."""
-    found = {}
-    while raw:
-        count, _, _ = raw.partition(b" ")
-        if not _is_number(count.decode("latin-1")) or not len(count) + 3 <= int(count) <= len(raw):
-            raise Damaged("the snapshot is damaged: it is no tar inside")
-        key, _, value = raw[len(count) + 1 : int(count) - 1].partition(b"=")
-        if key not in (b"path", b"size"):
+def _second_of(plain: _Plain, file: File) -> int:
+    """The time of the next member, which must be this file."""
+    name, found = INSIDE + file.path, _header_in(plain)
+    if found is not None and found.type == tarfile.XHDTYPE:
+        # A long name, or a size beyond 8 GiB, for which a plain header has no room: said as we say it, or not at all.
+        words = _header(name, file.size, 0, 0)[_BLOCK:-_BLOCK]
+        if plain.exactly(len(words)) != words or not words:
             why = "the snapshot says something of a file that anima never says; nothing was written"
             raise Refused(why, rule="archive")
-        found[key.decode()] = value.decode("utf-8", "replace")
-        raw = raw[int(count) :]
-    return found
+        if (found := _header_in(plain)) is not None:
+            found.name, found.size = name, file.size
+    if found is not None and found.type != tarfile.REGTYPE:
+        why = f"the snapshot holds {printable(found.name)}, which is no file; nothing was written"
+        raise Refused(why, rule="archive")
+    if found is None or (found.name, found.size) != (name, file.size):
+        raise Damaged(f"the snapshot does not hold {printable(file.path)} where its manifest says; it was changed")
+    return min(max(int(found.mtime), 0), LATEST)
 
 
-def _is_number(text: str) -> bool:
-    return text.isascii() and text.isdigit() and len(text) < 20  # longer ones Python refuses to read
+def _header_in(plain: _Plain) -> tarfile.TarInfo | None:
+    """The next header; None at the end."""
+    block = plain.exactly(_BLOCK)
+    try:
+        return tarfile.TarInfo.frombuf(block, "utf-8", "strict") if block.strip(b"\0") else None
+    except (tarfile.HeaderError, UnicodeDecodeError, ValueError):
+        raise Damaged("the snapshot is damaged: it is no tar inside") from None
 
 
 def verify(
