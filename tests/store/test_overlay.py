@@ -11,6 +11,7 @@ import sqlite3
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
@@ -34,6 +35,7 @@ from anima.errors import (
 )
 from anima.ledger import FORMAT, ORIGINAL, Key, sealed
 from anima.model import Actor, DocPath, Origin, digest_of
+from anima.store.folder import FRESH_NS
 from anima.store.rows.sqlite import OneFile
 from anima.testing.store_contract import add
 
@@ -183,6 +185,22 @@ def test_a_file_above_hides_the_folder_of_that_name_below(home: Home, template: 
     (template / "notes.md" / "a.md").write_text("- below\n")
     assert home.read("notes.md").text == "- above\n" and not home.exists("notes.md/a.md")
     assert [path for path in paths(home) if path.startswith("notes.md")] == ["notes.md"]
+
+
+def test_it_hides_that_folder_once_the_folders_above_are_old_enough_to_be_known_by_their_marks(
+    tmp_path: Path, template: Path
+) -> None:
+    above = tmp_path / "above"
+    with Home.create(above, name="Aria") as own:
+        own.write("notes.md", "- above\n")
+    (template / "notes.md").mkdir()
+    (template / "notes.md" / "a.md").write_text("- below\n")
+    with Home.open(overlay(above, template)) as home:
+        while time.time_ns() - above.stat().st_ctime_ns <= FRESH_NS:
+            assert not home.exists("notes.md/a.md")
+        for _ in range(2):
+            with pytest.raises(NoSuchDocument):
+                home.read("notes.md/a.md")
 
 
 # -- the template -----------------------------------------------------------------------------------------------------------

@@ -104,6 +104,10 @@ class Folder(HeldFolder, Documents):
             with suppress(OSError, ValueError):
                 os.close(self.beneath(path.text, ONLY_NAMED))
                 return path.text  # something of this very name is there, and not behind a link
+        return self.listed(path)
+
+    def listed(self, path: DocPath) -> str | None:
+        """The same by the names in its folders alone, which are kept while these are unchanged."""
         spelt = ""
         for part in path.parts:
             names = self._names(spelt)

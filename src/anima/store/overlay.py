@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import queue
 import threading
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import dataclass, replace
@@ -24,9 +23,8 @@ from anima.ledger import FORMAT, Key, Ledger, first_of
 from anima.ledger.views import OWNERS, Provenance
 from anima.model import Actor, DocPath, Document, Entry, Kind, Origin, Source, Verdict, fold
 from anima.store import Batch, Documents, Lineage, OpenFile, Store, Written
-from anima.store.folder import FRESH_NS, Folder
+from anima.store.folder import Folder
 
-Marks = tuple[tuple[str, object], ...]
 ISOLATIONS = ("session", "user", "agent", "global")
 
 
@@ -154,42 +152,25 @@ class OverlayDocuments(Documents):
     ) -> None:
         self._upper, self._layers, self._gone, self._held = upper, layers, gone, held
         self.name, self.identity = upper.name, upper.identity
-        self._absent: dict[str, Marks] = {}  # what the upper layer's folders were when it had nothing at a path
 
     def _below(self, path: DocPath, *, lacks: bool = False) -> Documents | None:
-        """The documents of the layer that answers for a path the upper one does not have. Of one that surely `lacks` it
-        nothing more is asked."""
-        if not lacks and isinstance(self._upper, Folder):
+        """The documents of the layer that answers for a path the upper one does not have. One in a database that surely
+        `lacks` it is asked for nothing more."""
+        if isinstance(self._upper, Folder):
             self._upper.check_there()
         if (below := self._layers.at(path.key)) is None:
             return None
         gone = self._held.gone if lacks and self._held is not None else self._gone()
-        above = () if lacks else ["/".join(path.parts[:n]) for n in range(1, len(path.parts))]
+        above = ["/".join(path.parts[:n]) for n in range(1, len(path.parts))]
         if gone(path) or any("." in folder and self._upper.kind_of(folder) == "file" for folder in above):
             return None  # it is gone, or a document stands where a folder would
         return below.documents
 
     def _lacks(self, path: DocPath) -> bool:
-        """Whether the upper layer surely has nothing at a path: its folders are as they were when it had not."""
+        """Whether the upper layer surely has nothing at a path, told by what is known of it without asking for that path."""
         if self._held is not None:
             return self._held.lacks(path)
-        key = path.key
-        while key and key not in self._absent:
-            key = key.rpartition("/")[0]
-        return bool(key) and all(self._upper.signature(folder) == mark for folder, mark in self._absent.get(key, ()))
-
-    def _marks(self, path: DocPath) -> tuple[str, Marks] | None:
-        """The first folder on the way to a path that the upper layer lacks, or the path, and the folders above it as they
-        are; None where they changed just now, or are no folders."""
-        if not isinstance(self._upper, Folder):
-            return None
-        found: list[tuple[str, Any]] = [(".", self._upper.signature("."))]
-        for n in range(1, len(path.parts) + 1):
-            if (spelt := self._upper.actual(DocPath.parse("/".join(path.parts[:n])))) is None:
-                break  # once all folders above it were looked at
-            found.append((spelt, self._upper.signature(spelt)))
-        is_old = all(mark and time.time_ns() - mark[4] > FRESH_NS for _, mark in found)
-        return (fold("/".join(path.parts[:n])), tuple(found)) if is_old and spelt is None else None
+        return isinstance(self._upper, Folder) and self._upper.listed(path) is None
 
     def _either(self, path: str, ask: Callable[[Any, str], Any]) -> Any:
         """What the upper layer answers for a path as it is spelt, else the lower; None where neither has it."""
@@ -205,9 +186,7 @@ class OverlayDocuments(Documents):
         if not (lacks := self._lacks(path)):
             with suppress(NoSuchDocument):
                 return ask(self._upper)
-        below, marks = self._below(path, lacks=lacks), None if lacks else self._marks(path)
-        self._absent |= [marks] if marks else []
-        if below is None:
+        if (below := self._below(path, lacks=lacks)) is None:
             raise NoSuchDocument(path.text)
         return ask(below)
 
