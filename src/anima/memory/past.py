@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime, time
+from datetime import UTC, date, datetime, time, timedelta
 from itertools import chain
 
 from anima.errors import BadArguments, NoSuchRevision, StaleWrite
@@ -326,9 +326,8 @@ class Past:
         self.store.commit()
         revision = at
         if not re.fullmatch(r"[0-9a-f]{4,40}", at):
-            moment = _moment(at)
-            found = next((r.id for r in history.log(limit=1_000_000) if r.time <= moment), None)
-            if found is None:
+            moment = _moment(at, self.writer.site.now())
+            if (found := next((r.id for r in history.log(limit=1_000_000) if r.time <= moment), None)) is None:
                 raise NoSuchRevision(f"history begins after {at}")
             revision = found
         text = self._shown(history, revision, path)
@@ -384,13 +383,14 @@ def undone_of(done: Sequence[Intent | Done]) -> set[str | None]:
     return undone
 
 
-def _moment(at: str) -> datetime:
-    """A day (its end) or a moment, in UTC unless it says otherwise."""
+def _moment(at: str, now: datetime) -> datetime:
+    """A day (its end; `yesterday` is one) or a moment, in UTC unless it says otherwise."""
+    at = (now - timedelta(days=1)).date().isoformat() if at.casefold() == "yesterday" else at
     try:
         if re.fullmatch(r"\d{4}-\d{2}-\d{2}", at):
             return datetime.combine(date.fromisoformat(at), time.max, UTC)
         found = datetime.fromisoformat(at)
     except ValueError:
-        said = f"{at!r} is neither a revision nor a time; write a3f9c2 or 2026-05-08 or 2026-05-08T14:30"
+        said = f"{at!r} is neither a revision nor a time; write a3f9c2, yesterday, 2026-05-08 or 2026-05-08T14:30"
         raise BadArguments(said) from None
     return found if found.tzinfo else found.replace(tzinfo=UTC)
