@@ -1430,6 +1430,18 @@ def test_a_restored_document_is_shown_with_what_changed(cli: Cli, aria: Path) ->
     assert "+++ b/USER.md" in told and told[-1] == f"restored: USER.md as of {first}"
 
 
+def test_one_setting_or_a_part_of_them_can_be_asked_for(cli: Cli, aria: Path) -> None:
+    assert [row["key"] for row in cli("config", "prompt.style", "--home", aria, "--json").json["settings"]] == [
+        "prompt.style"
+    ]
+    snapshots = cli("config", "snapshot", "--home", aria).out.splitlines()[1:]
+    assert len(snapshots) > 3 and all(line.startswith("snapshot.") for line in snapshots)
+
+    wrong = cli("config", "timezon", "--home", aria)
+    assert wrong.code == 2 and "there is no setting timezon" in wrong.err and "did you mean timezone?" in wrong.err
+    assert f"anima config --home {aria}" in cli("config", "qqqq", "--home", aria).err
+
+
 def test_history_names_many_changes_of_one_revision_by_the_first_and_the_last(cli: Cli, aria: Path) -> None:
     with Home.open(aria) as home, home.session(scope=Scope.MAIN) as session:
         session.taint("web")

@@ -25,7 +25,7 @@ from anima.cli import command as commands
 from anima.cli import show
 from anima.cli.command import Reply, command, home_path, open_home, parsed
 from anima.cli.show import bar, called, console, counted, flat, inert, picked, plain, say, table_of, whisper
-from anima.errors import BadArguments, NoSuchHome, Refused
+from anima.errors import BadArguments, NoSuchHome, Refused, meant
 from anima.model import DocPath, Runtime, Scope, is_address
 
 if TYPE_CHECKING:
@@ -182,7 +182,7 @@ def _show_mended(mended: Health) -> None:
 
 
 @command(opens=False)
-def config(home: str | None, set_: Sequence[str]) -> Reply:
+def config(home: str | None, key: str, set_: Sequence[str]) -> Reply:
     from anima.home.folders import default_settings
 
     try:
@@ -194,18 +194,21 @@ def config(home: str | None, set_: Sequence[str]) -> Reply:
         whisper("no home here: these are the defaults")
         settings = default_settings(parsed(set_))
         rows = settings.rows()
+    names = [row[0] for row in rows]
+    if not (rows := [row for row in rows if not key or f"{row[0]}.".startswith(f"{key}.")]):
+        raise BadArguments(f"there is no setting {flat(key)}", hint=meant(key, names, called("config")))
 
     def shown() -> None:
         drawn = show.table("key", "value", "from", whole=("key", "from"))
-        for key, value, source in rows:  # as anima.toml would hold it, without the quotes; nothing for what is not set
+        for name, value, source in rows:  # as anima.toml would hold it, without quotes; nothing for what is not set
             unset = value in ("", None, ())
             told = value if isinstance(value, str) else json_text.dumps(plain(value), ensure_ascii=False)
-            drawn.add_row(key, "" if unset else flat(told), source, style="dim" if source == "default" else "")
+            drawn.add_row(name, "" if unset else flat(told), source, style="dim" if source == "default" else "")
         show.console().print(drawn)
-        for key, why in settings.ignored:
-            say(f"! {flat(key)} is ignored: {flat(why)} ({called('trust-home')})")
+        for name, why in settings.ignored:
+            say(f"! {flat(name)} is ignored: {flat(why)} ({called('trust-home')})")
 
-    listed = [{"key": key, "value": value, "source": source} for key, value, source in rows]
+    listed = [{"key": name, "value": value, "source": source} for name, value, source in rows]
     return Reply({"trusted": settings.trusted, "settings": listed, "ignored": settings.ignored}, shown)
 
 
