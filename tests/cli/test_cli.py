@@ -675,7 +675,8 @@ def test_an_editor_that_is_not_there_is_said(aria: Path, monkeypatch: pytest.Mon
     monkeypatch.setenv("VISUAL", "no-such-editor")
     code, shown = on_a_terminal("edit", "MEMORY.md", "--home", aria)
 
-    assert code == 2 and "nothing was changed" in shown and "EDITOR names the program" in shown
+    assert code == 2 and "the editor no-such-editor is not there, did not end well, or left what is" in shown
+    assert "EDITOR names the program" in shown and "Errno" not in shown
 
 
 HOSTILE = "\x1b[31mred\x1b[0m \x07bell \x9b2J \u202egnp.exe\u202c \u200bzero \x1b]8;;http://example.org\x07link"
@@ -1428,6 +1429,29 @@ def test_a_restored_document_is_shown_with_what_changed(cli: Cli, aria: Path) ->
     told = cli("restore", "USER.md", "--at", first, "--as-owner", "--home", aria).out.splitlines()
 
     assert "+++ b/USER.md" in told and told[-1] == f"restored: USER.md as of {first}"
+
+
+def test_history_tells_an_undone_keep_by_the_line_and_not_by_the_list_of_what_waits(cli: Cli, aria: Path) -> None:
+    noted = json.loads(unattended("remember", "Tom bakes", "--section", "People", "--json", "--home", aria).out)[
+        "noted"
+    ]
+    cli("review", "--keep", *noted, "--as-owner", "--home", aria)
+    cli("undo", "--home", aria)
+    newest = cli("history", "--home", aria).out.splitlines()[1:4]
+
+    told = " ".join(" ".join(line.split()) for line in newest)
+    assert "undo MEMORY.md and 1 more: took out “Tom bakes”" in told and "brought back" not in told
+
+
+@pytest.mark.parametrize(("columns", "has_bars"), [("50", False), ("80", True)])
+def test_a_narrow_terminal_sees_each_file_of_a_prompt_with_its_whole_name(
+    cli: Cli, aria: Path, monkeypatch: pytest.MonkeyPatch, columns: str, has_bars: bool
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    [head, *lines] = cli("prompt", "--scope", "group", "--explain", "--home", aria).out.splitlines()
+
+    assert ("budget" in head) == has_bars
+    assert {"IDENTITY.md", "BOOTSTRAP.md"} <= {line.split()[0] for line in lines if line.strip()}
 
 
 def test_one_setting_or_a_part_of_them_can_be_asked_for(cli: Cli, aria: Path) -> None:

@@ -256,8 +256,10 @@ def prompt(
 
 
 def show_manifest(made: Prompt) -> None:
-    """Draws a prompt's manifest: each file with its verdict, its share of the budget, and why."""
-    drawn = show.table("file", "verdict", "shown", "of", "budget", right=("shown", "of"))
+    """Draws a prompt's manifest: each file with its verdict, its share of the budget where there is room, and why."""
+    out = show.console()
+    budget = ("budget",) if out.width >= 72 else ()
+    drawn = show.table("file", "verdict", "shown", "of", *budget, right=("shown", "of"))
     drawn.add_column("why", overflow="fold", style="dim")
     for line in made.manifest:
         drawn.add_row(
@@ -265,11 +267,10 @@ def show_manifest(made: Prompt) -> None:
             line.status,
             f"{line.chars_shown:,}",
             f"{line.chars_raw:,}",
-            bar(line.chars_shown, made.limits.file, 12),
+            *(bar(line.chars_shown, made.limits.file, 12) for _ in budget),
             flat(line.reason),
             style=_STYLES.get(line.status, ""),
         )
-    out = show.console()
     out.print(drawn)
     share = f"{len(made.text):,} of {made.limits.total:,} characters"
     out.print(f"{made.scope}, {made.dialect}: {share} {bar(len(made.text), made.limits.total)}", soft_wrap=True)

@@ -154,7 +154,8 @@ def _happened(home: Home, revision: Revision) -> str:
     if verb != "undo" and not (revision.reason and verb in ("write", "note", "approve", "keep")):
         return subject
     try:
-        lines = home.past.diff(revision.id).split("\n")
+        kept = next((path for path in revision.paths if "unreviewed/" not in path), None)  # not the list of what waits
+        lines = home.past.diff(revision.id, path=kept).split("\n")
     except HomeError:  # an earlier revision cannot be read
         return subject
     changed: dict[str, list[str]] = {"+": [], "-": []}

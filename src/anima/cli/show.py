@@ -164,8 +164,9 @@ def edited(text: str) -> str | None:
     try:
         found = click.edit(text.encode(), editor=editor, extension=".md")
         return found.decode() if found is not None and found != text.encode() else None
-    except (click.ClickException, UnicodeDecodeError) as error:
-        raise BadArguments(f"{error}; nothing was changed", hint="EDITOR names the program, such as nano") from None
+    except (click.ClickException, UnicodeDecodeError):
+        said = f"the editor {editor} is not there, did not end well, or left what is no text; nothing was changed"
+        raise BadArguments(said, hint="EDITOR names the program, such as nano") from None
 
 
 @contextmanager
