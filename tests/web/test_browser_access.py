@@ -223,3 +223,13 @@ def test_tables_of_tokens_and_snapshots_are_whole_at_any_width(browser: Browser,
             beyond = page.locator(table).evaluate("table => table.offsetWidth - table.parentElement.clientWidth")
             assert beyond <= 0, address
         visit.calm()
+
+
+def test_on_the_smallest_phone_no_label_of_the_bar_runs_into_the_next(browser: Browser, server: Server) -> None:
+    over = """all => all.map((one) => one.scrollWidth - one.clientWidth)"""
+    with visiting(browser, server, reduced_motion="reduce") as visit:
+        page = visit.come_in()
+        page.set_viewport_size(ViewportSize(width=320, height=720))
+        for address in navigation(page)[:7]:
+            page.goto(server.url + address)
+            assert max(page.locator("nav.rail li a").evaluate_all(over)) <= 0, address

@@ -37,6 +37,15 @@ def test_each_view_answers_the_owner_and_nobody_else(desk: Desk, path: str) -> N
     assert desk.agent("main").get(path).status_code == 404
 
 
+def test_an_agent_without_an_emoji_stands_with_its_name_alone(desk: Desk) -> None:
+    desk.home.write("IDENTITY.md", "- Name: Aria\n- Emoji: 🦉\n")
+    assert '<span class="face" aria-hidden="true">🦉</span>' in desk.page.get("/today").text
+
+    desk.home.write("IDENTITY.md", "- Name: Aria\n")
+    bare = desk.page.get("/today").text
+    assert 'class="face"' not in bare and '<span class="name">Aria</span>' in bare
+
+
 @pytest.mark.parametrize("path", ADDRESSES)
 def test_hostile_text_of_documents_is_shown_inert(desk: Desk, path: str) -> None:
     home = desk.home
