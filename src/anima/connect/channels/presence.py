@@ -316,7 +316,8 @@ class Presence:
         else:
             place |= {"group": self._group(heard.venue), "chat_type": "group"}
             called = " ".join(heard.name.translate(_SIGNS).split()) or "somebody"  # no more than a name
-            text = f"[{called}, {heard.sender}] {text}"
+            lines = (f"> {line}" if line.lstrip().startswith("[") else line for line in text.splitlines())
+            text = f"[{called}, {heard.sender}] " + "\n".join(lines)  # and no line that passes for another's
         chat = await self._chats.joined(known.session, listener, partial(self.home.sessions.begin, **place))
         if chat.id != known.session:
             known.session, known.sent, known.cards = chat.id, 0, []
@@ -337,10 +338,9 @@ class Presence:
         return next((each for each in entries if each.message_id == mark), None)
 
     def _read(self, session: str, **which: Any) -> Sequence[Turn]:
-        try:
+        with suppress(HomeError):
             return self.home.sessions.read(session, **which).entries
-        except HomeError:
-            return ()
+        return ()
 
     def _away(self, heard: Heard, listener: Listener) -> str | None:
         """What somebody who is not the owner is told instead of an answer; None where they get one."""
