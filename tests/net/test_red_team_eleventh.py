@@ -426,7 +426,76 @@ def test_no_line_of_a_group_opens_what_is_hidden_on_its_page(
             session.call("memory_write", {"target": "memory", "content": said, **asked})["status"] == "written", "it is"
         )
         assert "cancer" not in session.read(place) and said in session.read(place)
-    assert f"\n{HIDDEN}" in home.read(place).text and home.read(place).text.rfind("\ufeff") <= 0
+    assert re.search(f"^\ufeff?{HIDDEN}", home.read(place).text, re.MULTILINE)
+    assert home.read(place).text.rfind("\ufeff") <= 0
+
+
+TEAM = "groups/telegram.team/MEMORY.md"
+DOCTOR = "## Health <!-- private -->\n\n```\n# her doctor\ncall Holm about the cancer\n```\n\n"
+
+
+def wished_by_a_group(home: Home, page: str, **wish: object) -> tuple[str, str]:
+    """What a group was answered that edits a page of its own, and what it sees of the page then."""
+    home.write(TEAM, page)
+    with home.session(scope=Scope.GROUP, group="team", channel="telegram") as session:
+        [answer] = session.run([("memory_write", {"target": TEAM, "content": "", **wish})])
+        return str(answer.get("status", answer)), session.read(TEAM)
+
+
+def test_no_line_that_ends_in_a_carriage_return_opens_what_is_hidden_behind_it(home: Home) -> None:
+    wished_by_a_group(home, f"# Memory\n\n- it leaks\n{HIDDEN}", old_string="leaks\n", new_string="leaks\r")
+    with home.session(scope=Scope.GROUP, group="team", channel="telegram") as session:
+        for said in ("Bo has a bike", "Ana has a boat"):
+            assert session.call("memory_write", {"target": "memory", "content": said})["status"] == "written"
+        seen = session.read(TEAM)
+    assert "cancer" not in seen and "a boat" in seen and HIDDEN in home.read(TEAM).text
+
+
+@pytest.mark.parametrize(
+    "new", ["leaks\n\n```\n", "leaks\n\n~~~\n\n```\n", "leaks\n<!--\n", "leaks\n<pre>\n"], ids=repr
+)
+def test_no_code_of_a_group_makes_a_heading_of_a_hidden_line(home: Home, new: str) -> None:
+    page = f"# Memory\n\n- it leaks\n\n{DOCTOR}"
+    _, seen = wished_by_a_group(home, page, old_string="leaks\n", new_string=new)
+    assert "Holm" not in seen and DOCTOR in home.read(TEAM).text
+
+
+@pytest.mark.parametrize(
+    "old", ["leaks", "leaks\n", "leaks\n\n## Trips", "leaks\n\n## Trips\n\n- to the sea\n"], ids=repr
+)
+@pytest.mark.parametrize("new", ["{}", "", "a", "a\n", "a\n\n## B", "\r", "a\r\n"], ids=repr)
+def test_no_line_end_of_an_edit_tells_a_group_that_something_is_hidden(home: Home, old: str, new: str) -> None:
+    page, wish = (
+        "# Memory\n\n- it leaks\n\n{}## Trips\n\n- to the sea\n",
+        {"old_string": old, "new_string": new.format(old)},
+    )
+    told = {wished_by_a_group(home, page.format(hidden), **wish) for hidden in ("", HIDDEN)}
+    assert len(told) == 1 and HIDDEN in home.read(TEAM).text
+
+
+@pytest.mark.parametrize("page", ["# Memory\n\n- it leaks\n\n{}## Trips\n\n- to the sea", "{}"], ids=repr)
+@pytest.mark.parametrize("new", ["# Memory\n\n- all is new", "# Memory\n", "- a\n- b\n"], ids=repr)
+def test_a_group_that_writes_its_page_anew_loses_nothing_that_it_does_not_see(home: Home, page: str, new: str) -> None:
+    told = {wished_by_a_group(home, page.format(hidden), content=new, append=False) for hidden in ("", HIDDEN)}
+    assert len(told) == 1 and new in "".join(*told) and HIDDEN in home.read(TEAM).text
+
+
+@pytest.mark.parametrize(
+    "page", ["# Memory\n\n- it leaks\n{}", "# Memory\n\n{}## Trips\n\n- to the sea\n", "# Memory\n\n- a{}"], ids=repr
+)
+@pytest.mark.parametrize("target", [TEAM, "daily_log"])
+def test_where_something_is_added_at_the_end_tells_a_group_nothing_of_what_is_hidden(
+    home: Home, target: str, page: str
+) -> None:
+    place, told = (TEAM, "groups/telegram.team/memory/2026-05-08.md")[target == "daily_log"], set[str]()
+    for hidden in ("", f"\n{HIDDEN}"):
+        home.write(place, page.format(hidden))
+        with home.session(scope=Scope.GROUP, group="team", channel="telegram") as session:
+            for said in ("Ana has a boat", "Bo has a bike"):
+                assert session.call("memory_write", {"target": target, "content": said})["status"] == "written"
+            told.add("\n".join(session.read(place).split()))
+        assert hidden in home.read(place).text
+    assert len(told) == 1 and "bike" in "".join(told)
 
 
 # -- texts that cost more the longer they are --------------------------------------------------------------------------------

@@ -117,7 +117,7 @@ def test_c2_text_that_is_seen_on_both_sides_of_a_hidden_part_is_edited_around_it
     home.inbox.approve(answer["proposal"], approver="terminal")
 
     assert home.read("AGENTS.md").text == (
-        f"# Rules\n\n- be good\n\n## Out\n## Inside <!-- private -->\n\n- the PIN is {PIN}\n\n\n\n- be brief\n"
+        f"# Rules\n\n- be good\n\n## Out\n\n- be brief\n## Inside <!-- private -->\n\n- the PIN is {PIN}\n\n"
     )
 
 

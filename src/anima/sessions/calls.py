@@ -21,8 +21,8 @@ from anima.layout import Policy, Sight, folder_of, is_unreviewed, layer_at, skil
 from anima.memory import layer_folder
 from anima.model import Answer, Change, DocPath, Document, Kind, Origin, Receipt, Scope, cited, digest_of, fold
 from anima.sessions.hand import Hand, found_in, quoted, told
-from anima.text.markdown import View, defuse_tags, front_matter, lines_of
-from anima.text.pages import as_bullet, filled, log_heading, log_line, placed, put_into, replaced, twin_of
+from anima.text.markdown import View, defuse_tags, ended, front_matter, lines_of
+from anima.text.pages import as_bullet, filled, log_heading, log_line, placed, replaced, twin_of
 
 if TYPE_CHECKING:
     from anima.search.rank import SearchAnswer
@@ -99,8 +99,7 @@ class Calling:
             return answer
         if not self._hand.rooms.writer().unreviewed.all(layer_folder(self.listener.layer)):
             return answer
-        waiting = self._search().waiting(self.listener, query, at=self._hand.now())
-        if not waiting:
+        if not (waiting := self._search().waiting(self.listener, query, at=self._hand.now())):
             return answer
         count = f"{waiting} noted line{'s' if waiting > 1 else ''}"
         note = f"{count} that nobody reviewed may match too; corpus unreviewed shows them, as text from outside"
@@ -191,8 +190,7 @@ class Calling:
 
     def _viewed(self, path: str) -> tuple[Document, View]:
         """A document, and what this listener may see of it. Not theirs and not there are one answer."""
-        place = self._place(path)
-        layout = self._layout
+        place, layout = self._place(path), self._layout
         if layout.row_of(place).kind == "session":
             raise BadArguments(f"{place}: transcripts are read with session_logs")
         try:
@@ -258,10 +256,9 @@ class Calling:
     def _memory_tree(self, *, path: str, depth: int) -> dict[str, Any]:
         folder = path.strip("/")
         if folder and not self.listener.sees_all:  # empty for them and not there are one answer
-            try:
+            is_known = False
+            with suppress(NoSuchDocument, BadPath):
                 is_known = self.lists(folder) or self.lists(f"{folder}/")
-            except (NoSuchDocument, BadPath):
-                is_known = False
             if not is_known:
                 raise NoSuchDocument(folder)
         found = [entry for entry in self._tree(folder, depth) if self.lists(entry)]
@@ -330,10 +327,9 @@ class Calling:
     def memory(self) -> tuple[DocPath, str]:
         """This listener's curated memory as they see it; no text where there is none."""
         path = self._target("memory")
-        try:
+        with suppress(NoSuchDocument):
             return self._seen(path.text)
-        except NoSuchDocument:
-            return path, ""
+        return path, ""
 
     def _memory_write(
         self,
@@ -462,27 +458,24 @@ class Calling:
         text = self._text(path)
         part = self.listener.view(self._layout, path, text or "")
         # Who may not see a line or a heading learns neither by asking nor by a line's place whether it stands there.
-        is_part = not part.whole and self.listener.sees(self._layout, path)
+        is_part = not self.listener.sees_all and self.listener.sees(self._layout, path)
         if section is not None:
             placed(part.text, as_bullet(content), section=section)
         if content.strip() and (twin := twin_of(part.text, content, section=section)):
             why = f"{path} line {twin.line} says so already: {twin.text}"
             return Receipt(status="known", path=path, rule="duplicate", reason=why)
-        page = placed(part.text if is_part else text or "", as_bullet(content), section=section)
-        wanted = put_into(text or "", part, page.text) if is_part else page.text
+        page = placed(ended(part.text) if is_part else text or "", as_bullet(content), section=section)
+        wanted = self._hand.put(path, text, page.text) if is_part else page.text
         change = self._hand.wish(path, Kind.WRITE, wanted, base=digest_of(text))
         return replace(change, added=as_bullet(content), section=section, under=page.section)
 
     def _edited(self, path: DocPath, old: str, new: str, every: bool) -> Change:
         """An edit of what this listener sees; one cannot edit, nor find out by trying, what one may not see."""
         document, part = self._viewed(path.text)
-        if self.listener.sees_all and part.whole:
-            carded = self._hand.rooms.writer().carded(document.path, self._hand.id) or ""
-            page = carded if old in carded else document.text
-            text = replaced(page, old, new, every=every, path=path.text)
-        else:
-            text = replaced(document.text, old, new, every=every, path=path.text, part=part)
-        return self._hand.wish(path, Kind.WRITE, text, base=document.digest)
+        carded = self._hand.rooms.writer().carded(document.path, self._hand.id) if self.listener.sees_all else None
+        page = carded if carded and old in carded else part.text
+        wanted = replaced(page, old, new, every=every, path=path.text, is_part=not self.listener.sees_all)
+        return self._hand.wish(path, Kind.WRITE, self._hand.put(path, document.text, wanted), base=document.digest)
 
     def _written(self, path: DocPath, content: str, append: bool) -> Change:
         is_seen = self.listener.sight(self._layout, path) is Sight.WHOLE and self._documents.exists(path)
@@ -492,18 +485,16 @@ class Calling:
             return self._hand.wish(path, Kind.WRITE, filled(page, content), base=digest_of(text))
         if append:
             return self._hand.wish(path, Kind.APPEND, content)
-        return self._hand.wish(path, Kind.WRITE, content, base=digest_of(self._text(path)))
+        text = self._text(path)
+        wanted = self._hand.put(path, text, content) if self.listener.sees(self._layout, path) else content
+        return self._hand.wish(path, Kind.WRITE, wanted, base=digest_of(text))
 
     def _text(self, path: DocPath) -> str | None:
         """What stands there. To whoever does not see it whole no error tells of it: the road in judges what was sent."""
-        try:
+        is_seen = self.listener.sight(self._layout, path) is not Sight.NONE
+        with suppress(NoSuchDocument if is_seen else HomeError):
             return self._documents.read(path).text
-        except NoSuchDocument:
-            return None
-        except HomeError:
-            if self.listener.sight(self._layout, path) is not Sight.NONE:
-                raise
-            return None
+        return None
 
 
 def is_others(entry: str) -> bool:
@@ -517,14 +508,13 @@ def framed(text: str) -> str:
 
 
 def _answer(receipt: Receipt) -> dict[str, Any]:
-    findings = [{"kind": f.kind, "line": f.line, "message": f.message} for f in receipt.findings]
     found: dict[str, Any] = {
         "status": receipt.status,
         "path": receipt.path.text,
         "revision": receipt.revision and receipt.revision[:12],
         "proposal": receipt.proposal,
         "rule": receipt.rule,
-        "findings": findings,
+        "findings": [{"kind": each.kind, "line": each.line, "message": each.message} for each in receipt.findings],
         **({"section": receipt.section} if receipt.section else {}),
     }
     if receipt.status != "written" and receipt.reason:

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import InitVar, dataclass, field, replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from anima.config import FILE
@@ -34,6 +35,7 @@ from anima.model import (
     Change,
     Complete,
     DocPath,
+    Document,
     Finding,
     Kind,
     Origin,
@@ -46,8 +48,8 @@ from anima.sessions.replay import Turn
 from anima.sessions.tools import tools_for
 from anima.sessions.transcripts import Transcripts, origins
 from anima.text import first_person, one_line, read_table, word_set
-from anima.text.markdown import lines_of
-from anima.text.pages import opening_for
+from anima.text.markdown import ended, lines_of
+from anima.text.pages import opening_for, put_into
 
 if TYPE_CHECKING:
     from anima.memory import Proposal, Proposals, Unreviewed, WaitingCalls
@@ -313,18 +315,34 @@ class Hand:
                 wish=wish,
                 unseen=sight is Sight.NONE,
             )
-            if change.kind is Kind.APPEND:  # what is added at the end comes under no shared, private or dreamed heading
+            if change.kind is Kind.APPEND:
                 try:
-                    before = opening_for(self.site.store.documents.read(change.path).text)
+                    document = self.site.store.documents.read(change.path)
                 except HomeError:
                     pass  # nothing stands there, or the road in says what is wrong with it
                 else:
-                    change = replace(change, text=before + change.text, added=change.text)
+                    change = self._at_the_end(change, document)
             receipt = self.rooms.writer().submit([_spoken(change)], situation=situation, what=what)[0]
             if receipt.status != "refused":
                 self._recent.append(now)
             # A revision has an id only where something changed, and so tells what stood there; so does a place.
             return receipt if sight is Sight.WHOLE else replace(receipt, revision=None, digest=None, section=None)
+
+    def _at_the_end(self, change: Change, document: Document) -> Change:
+        """What is added at the end of a page comes under no shared, private or dreamed heading; where something is hidden from
+        who adds it, to the end of what they see."""
+        part = self.listener.view(self.site.layout, change.path, document.text)
+        added = change.text if self.listener.sees_all else ended(change.text)
+        if part.whole or not self.listener.sees(self.site.layout, change.path):
+            return replace(change, text=opening_for(document.text) + added, added=change.text)
+        before = (ended(part.text) or change.opening) + opening_for(part.text)
+        page = self.put(change.path, document.text, before + added)
+        return replace(change, kind=Kind.WRITE, text=page, base=document.digest, added=change.text)
+
+    def put(self, path: DocPath, text: str | None, wanted: str) -> str:
+        """A page with what this listener sees of it become what they want."""
+        view = partial(self.listener.view, self.site.layout, path)
+        return wanted if self.listener.sees_all else put_into(text or "", wanted, view)
 
     def wish_forgotten(self, change: Change, wish: Mapping[str, str]) -> Receipt:
         """A wish to forget: it waits for the owner, always. A session that may not write may not wish either."""

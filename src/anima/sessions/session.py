@@ -138,10 +138,8 @@ class Session(Hand):
         """Writes down what is worth keeping, ends the transcript and commits. Closing twice does no harm."""
         if self._closed:
             return
-        try:
+        with suppress(HomeError):  # what was said is in the transcript; whoever takes the session up again flushes it
             self.flush("close")
-        except HomeError:
-            pass  # what was said is in the transcript; whoever takes the session up again flushes it
         with self._mutex, suppress(BadArguments):  # its home was closed before it, and has let everything go
             self._closed = True
             if self._talk is not None:
@@ -349,10 +347,9 @@ class Session(Hand):
         told = [f"This conversation was shortened. It is {now:%A, %Y-%m-%d %H:%M}. {kept}"]
         path = DocPath.parse(layout.row("agents").path) if layout.has("agents") else None
         if path is not None and self.listener.sees(layout, path):
-            try:
+            text = ""
+            with suppress(HomeError):
                 text = self.listener.view(layout, path, self.site.store.documents.read(path).text).text
-            except HomeError:
-                text = ""
             for section in sections(text):
                 marked = "<!-- essential -->" in text[section.start : section.body]
                 if section.start >= end and section.level and (marked or section.title.casefold() in ESSENTIAL):

@@ -16,12 +16,12 @@ import math
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from difflib import get_close_matches
 from functools import cache, lru_cache
-from itertools import chain, islice, repeat, takewhile
+from itertools import chain, islice, pairwise, repeat, takewhile
 from pathlib import Path
 from typing import NamedTuple
 
@@ -485,51 +485,50 @@ def log_heading(now: datetime) -> str:
     return f"# {now:%Y-%m-%d}\n\n"
 
 
-def replaced(text: str, old: str, new: str, *, every: bool, path: str, part: View | None = None) -> str:
-    """The text with one string for another. Raises BadArguments when it is not there, or there more than once. With `part`, in
-    what a listener sees of it: what is hidden stays where it is, and whatever is wrong gets one answer, so that trying tells
-    nothing about it."""
-    shown = text if part is None else part.text
+def replaced(text: str, old: str, new: str, *, every: bool, path: str, is_part: bool = False) -> str:
+    """The text with one string for another. Raises BadArguments when it is not there, or there more than once. Where it is the
+    part that a listener sees, whatever is wrong gets one answer, so that trying tells nothing about the rest."""
     if not old:
         raise BadArguments("the text to replace is empty; say which one")
-    if "\r\n" in shown and "\r\n" not in old and old not in shown:
+    if "\r\n" in text and "\r\n" not in old and old not in text:
         old, new = old.replace("\n", "\r\n"), new.replace("\n", "\r\n")
-    found = [match.start() for match in re.finditer(re.escape(old), shown)]
-    if not found or (len(found) > 1 and not every):
+    found = text.count(old)
+    if not found or (found > 1 and not every):
         copy = "read the document and copy it exactly"
         why = f"is not there; {copy}"
-        if part is not None:
+        if is_part:
             why = f"must stand there exactly once, or be replaced with replace_all; {copy}"
         elif found:
             lines = [str(n) for n, line in enumerate(lines_of(text), start=1) if old.split("\n")[0] in line][:8]
-            why = f"stands {len(found)} times (lines {', '.join(lines)}); give more of it, or replace_all"
+            why = f"stands {found} times (lines {', '.join(lines)}); give more of it, or replace_all"
         raise BadArguments(f"{path}: the text to replace {why}")
-    if part is None:
-        return text.replace(old, new)
-    edits, made = iter([*found, len(part.text)]), list[str]()
-    at, seen, done = next(edits), 0, 0  # the next match, where this part begins in the view, how far the view is done
-    for (start, end), before in zip(part.spans, [0, *(end for _, end in part.spans)], strict=False):
-        piece, limit = "", seen + end - start
-        while at < limit:
-            piece += part.text[max(done, seen) : at] + new
-            done, at = at + len(old), next(edits)
-        piece += part.text[max(done, seen) : limit]
-        # What is hidden begins on a line of its own, and goes on doing so: else it might no longer be hidden.
-        is_open = end < len(text) and piece and not piece.endswith(("\n", "\r"))
-        made += [text[before:start], piece, newline_of(text) if is_open else ""]
-        seen = limit
-    return "".join(made) + text[part.spans[-1][1] :]
+    return text.replace(old, new)
 
 
-def put_into(text: str, part: View, wanted: str) -> str:
-    """The text with the lines put into a part of it there, and ahead of what is hidden behind them; `wanted` is the part with
-    them. Whole lines are compared: half of one would run into a line that is hidden."""
-    ends = zip(reversed(lines_of(part.text)), reversed(lines_of(wanted)), strict=False)
-    same = sum(len(one) for one, _ in takewhile(lambda pair: pair[0] == pair[1], ends))
-    at, added = len(part.text) - same, wanted[len(part.text) - same : len(wanted) - same]
-    for start, end in part.spans:
-        if at <= end - start:
-            return f"{text[: start + at]}{added}{text[start + at :]}"
-        at -= end - start
-    at = int(text.startswith(markdown.BOM))  # all of it is hidden
-    return text[:at] + wanted + text[at:]
+def put_into(text: str, wanted: str, view: Callable[[str], View]) -> str:
+    """The text with what a listener's `view` has of it become what they want, and nothing else to see: where what is hidden
+    would be seen in its place, or hide something, it comes elsewhere. That there is something they do not learn."""
+    part, wanted = view(text), markdown.ended(wanted)
+    spans = pairwise([(0, 0), *part.spans, (len(text), 0)])
+    hidden = markdown.ended("".join(text[end:start] for (_, end), (start, _) in spans))
+    for page in (_put_in_place(text, part, wanted), wanted + hidden, hidden + wanted):
+        if view(page).text == view(wanted).text:
+            return page
+    raise BadArguments("this would change what other lines are; leave code and comments as they are")
+
+
+def _put_in_place(text: str, part: View, wanted: str) -> str:
+    """What is hidden stays ahead of the same lines, or behind them, else comes behind all that changed: between whole lines, as
+    half of one would run into what is hidden."""
+    before = markdown.ended(part.text)
+    old, new = lines_of(before), lines_of(wanted)
+    pairs = (zip(old, new, strict=False), zip(reversed(old), reversed(new), strict=False))
+    head, tail = (sum(len(one) for one, _ in takewhile(lambda pair: pair[0] == pair[1], each)) for each in pairs)
+    made, seen, done = [text[: part.spans[0][0] if part.spans else 0]], 0, 0
+    for (start, end), (after, _) in pairwise([*(part.spans or [(0, 0)]), (len(text), 0)]):
+        seen += end - start
+        rest = len(before) - seen if seen < len(part.text) else 0
+        at = seen if tail < rest and seen <= head else len(wanted) - min(rest, tail)
+        made += [wanted[done:at], text[end:after]]
+        done = at
+    return "".join(made)
