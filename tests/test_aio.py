@@ -39,6 +39,16 @@ def test_the_everyday_verbs_are_awaited_and_data_comes_as_it_is(tmp_path: Path, 
     asyncio.run(day())
 
 
+def test_what_is_awaited_shows_what_it_is(tmp_path: Path) -> None:
+    async def main() -> tuple[str, str]:
+        async with aio.create(tmp_path / "home", name="Aria") as home:
+            return repr(home), repr(home.inbox)
+
+    home, inbox = asyncio.run(main())
+    assert home == f"<Awaited <Home {tmp_path / 'home'}, anima>>"
+    assert "Inbox" in inbox
+
+
 def test_errors_come_through_and_a_home_can_be_awaited_without_with(tmp_path: Path) -> None:
     async def day() -> None:
         with pytest.raises(NoSuchHome):

@@ -17,6 +17,7 @@ from typing import get_args
 
 import pytest
 
+import anima
 from anima import (
     BadArguments,
     BadConfig,
@@ -729,3 +730,15 @@ def test_whoever_works_in_a_home_that_another_thread_closes_is_told_so(tmp_path:
     assert set(found) == {"BadArguments: this home was closed"}
     with Home.open(tmp_path / "home") as home:
         assert home.past.audit().ok
+
+
+@pytest.mark.parametrize("path", ["a\0b", "a\ud800b", "a" * 300, "file:a\0b"])
+def test_a_path_that_no_system_takes_is_no_place_for_a_home(
+    path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for does in (Home.create, Home.open, anima.doctor, anima.verify_archive):
+        with pytest.raises((Damaged, NoSuchHome, NotFound, Refused)) as error:
+            does(path)
+        str(error.value).encode()
+    assert list(tmp_path.iterdir()) == []

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import io
 import pickle
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from itertools import product
 from pathlib import Path
 from types import FunctionType
@@ -20,6 +22,7 @@ from anima.testing import Clock
 PARTS = [name for name, value in vars(Home).items() if isinstance(value, part) and not name.startswith("_")]
 OWNERS = ["Home", "session", *PARTS]
 WRONG = [5, -2.5, True, "x", "", b"x", ["x", 5], {"x": 5}, {5: "x"}, object()]
+WRONG += ["\0", "\ud800", "x" * 5_000, 10**30]
 
 
 @pytest.fixture
@@ -103,6 +106,8 @@ def test_no_verb_answers_a_wrong_argument_with_an_error_of_pythons_own(home: Hom
         (lambda home: home.inbox.keep(["a"]), "Inbox.keep: names takes str, not list"),
         (lambda home: home.forget(text=["a", 5]), "text takes str | Sequence[str] | None, not list"),
         (lambda home: Home("aria"), "a home is opened with Home.open(path), or made with Home.create(path)"),
+        (lambda home: home.export(io.StringIO(), format="jsonl"), "target takes str | Path | IO[bytes], not StringIO"),
+        (lambda home: Home.open(home.name, embedder="m"), "Home.open: embedder takes Embedder | None, not 'm' (str)"),
         (lambda home: Home.open(5), "Home.open: path takes str | Path | Overlay | None, not 5 (int)"),
         (lambda home: home.session(scope="main").log("user", {"text": "hi"}), "content takes str, not dict"),
     ],
@@ -207,6 +212,17 @@ def test_a_closed_home_says_so_whatever_it_is_asked(home: Home) -> None:
             asked()
     session.close()
     home.close()
+
+
+def test_a_write_during_which_its_home_is_closed_logs_no_error(home: Home, caplog: pytest.LogCaptureFixture) -> None:
+    home.search("tea", scope="main")  # from now on the index is told of writes
+    home._writer.watchers.insert(0, lambda paths: home.close())
+    with suppress(BadArguments):
+        home.note("The mast was painted")
+
+    assert caplog.records == []
+    with Home.open(home.name) as again:
+        assert [entry.path for entry in again.list("memory")] == ["memory/2026-05-08.md"]
 
 
 def test_an_async_function_is_no_function_for_a_verb_that_waits_for_nobody(home: Home) -> None:

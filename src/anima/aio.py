@@ -46,6 +46,9 @@ class Awaited:
     def __call__(self, *given: Any, **more: Any) -> Any:
         return Coming(self._it, *given, **more)
 
+    def __repr__(self) -> str:
+        return f"<Awaited {self._it!r}>"
+
     def __dir__(self) -> list[str]:
         return dir(self._it)
 

@@ -137,9 +137,8 @@ class WorkspaceManager:
 
     def _beneath(self, folder: str) -> tuple[str, ...]:
         documents = self.home.site.store.documents
-        if documents.actual(DocPath.parse(folder)) is None:
-            return ()
-        return tuple(entry.path for entry in documents.list_all(folder))
+        is_there = documents.actual(DocPath.parse(folder)) is not None
+        return tuple(entry.path for entry in documents.list_all(folder)) if is_there else ()
 
 
 look_at_arguments(SearchConfig)

@@ -94,10 +94,9 @@ class Site:
 
     def text_of(self, path: DocPath) -> str | None:
         """The text of a document; None where there is none."""
-        try:
+        with suppress(NoSuchDocument):
             return self.store.documents.read(path).text
-        except NoSuchDocument:
-            return None
+        return None
 
     def zone(self, listener: Listener | None = None) -> tzinfo | None:
         """The timezone: the configuration's, else the listener's USER.md's, else the owner's; None is the system's."""

@@ -144,9 +144,8 @@ class Home:
         who = home.identity.resolved()
         for key, asked, found in (("name", name, who.name), ("emoji", emoji, who.emoji)):
             if asked and (has := found.value if found else "none") != asked:
-                warnings.warn(
-                    f"what stands here is left as it is: its {key} is {printable(has)}, not {asked}", stacklevel=3
-                )
+                said = f"what stands here is left as it is: its {key} is {printable(has)}, not {asked}"
+                warnings.warn(said, stacklevel=3)
         return home
 
     def close(self) -> None:
@@ -391,17 +390,15 @@ class Home:
             raise BadArguments(f"depth is a number from 1 to 10, not {depth}")
         found: tuple[str, ...] = ()
         for entry in self.list(folder):
-            found += (entry.path + "/" * entry.is_folder,)
-            if entry.is_folder and depth > 1:
-                found += self.tree(entry.path, depth - 1)
+            below = self.tree(entry.path, depth - 1) if entry.is_folder and depth > 1 else ()
+            found += (entry.path + "/" * entry.is_folder, *below)
         return found
 
     def today(self) -> Document | None:
         """Today's log, in the user's timezone; None while nothing was noted today."""
-        try:
+        with suppress(NoSuchDocument):
             return self.site.store.documents.read(self.layout.daily_path(self.site.today()))
-        except NoSuchDocument:
-            return None
+        return None
 
     # -- finding --------------------------------------------------------------------------------------------------------
 

@@ -146,8 +146,7 @@ in_use = partial(trust.in_use, os.environ)
 
 def is_any_in_use() -> bool:
     """Whether a home is in use that is there: one that is gone gives its place to the next."""
-    used = in_use()
-    return used is not None and used.exists()
+    return bool((used := in_use()) and used.exists())
 
 
 def use(path: str | Path) -> None:

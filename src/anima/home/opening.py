@@ -6,6 +6,7 @@ a home vanished, is refused with a sentence. Not here: what a site is (site), th
 
 from __future__ import annotations
 
+import os
 import shlex
 from collections.abc import Callable, Mapping
 from contextlib import closing, suppress
@@ -266,9 +267,6 @@ def make_home(
     from anima.layout import STARTERS
     from anima.store.outside import expanded
 
-    if isinstance(path, Overlay):
-        hint = "Home.open(overlay(…), create=True): the first pages are the lower layer's"
-        raise BadArguments("two layers are opened, not made", hint=hint)
     env, now = world.env, world.clock()
     asked = configs.load(None, env=env, flags=settings, trusted=True)
     signs_of_life = {name.casefold() for name in STARTERS} | {"memory", ".git", "daily", "notes", configs.FILE}
@@ -282,7 +280,7 @@ def make_home(
             _in_rows(found, rules, shelf="").make(configs.FILE, _CONFIG_TEXT.format(dialect=dialect), dialect)
         return brand_new
     register, path = Register(user_folder(env)), expanded(place)
-    gone = not path.exists() or (path.is_dir() and not any(path.iterdir()))
+    gone = not os.path.exists(path) or (path.is_dir() and not any(path.iterdir()))
     if not again:
         _is_there(register, place_of(path), lambda: not gone)
     is_top = not gone and path.resolve().parent == Path("/")

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache, wraps
 from inspect import iscoroutinefunction, signature, unwrap
+from io import TextIOBase
 from itertools import chain, repeat
 from numbers import Integral, Real
 from types import FunctionType, UnionType
@@ -55,7 +56,7 @@ def looking(verb: Callable[P, T], owner: type = object) -> Callable[P, T]:
                 raise BadArguments(said, hint=f"hand them over one by one: *{name}" if name == rest else None)
             if takes.get(name) in (int, int | None) and value is not None and value < (least := int(name in _COUNTED)):
                 raise BadArguments(f"{verb.__qualname__}: {name} is {least} or more, not {value}")
-        ends = verb.__name__ in ("close", "leave")
+        ends = verb.__name__ in ("close", "leave", "touched")  # what a home may be told after its end, too
         try:
             if _has_ended(given) and not ends:
                 raise closed()
@@ -81,8 +82,7 @@ def _signature(verb: Callable[..., Any]) -> tuple[dict[str, Any], list[str], str
     found = list(signature(verb).parameters.values())
     names = re.findall(r"\w+", " ".join(map(str, verb.__annotations__.values())))
     # One that its module has for type checkers alone may be anything.
-    known = dict.fromkeys(names, Any) | vars(builtins) | unwrap(verb).__globals__
-    takes = get_type_hints(verb, localns=known)
+    takes = get_type_hints(verb, localns=dict.fromkeys(names, Any) | vars(builtins) | unwrap(verb).__globals__)
     rest = next((each.name for each in found if each.kind is each.VAR_POSITIONAL), "")
     return takes, [each.name for each in found if each.kind < each.VAR_POSITIONAL], rest
 
@@ -95,9 +95,11 @@ def _fits(value: object, wanted: Any) -> bool:
     if origin is Literal:
         return isinstance(value, tuple(map(type, parts)))  # which of them, the verb says
     if origin is IO:
-        return hasattr(value, "write")
-    if wanted is Any or not isinstance(origin, type) or not getattr(origin, "_is_runtime_protocol", True):
+        return hasattr(value, "write") and not isinstance(value, TextIOBase)
+    if wanted is Any or not isinstance(origin, type):
         return True
+    if not getattr(origin, "_is_runtime_protocol", True):
+        return all(name in dir(value) or hasattr(value, name) for name in vars(origin) if not name.startswith("_"))
     if not isinstance(value, _NUMBERS.get(origin, origin)) or (parts and isinstance(value, str)):
         return False  # a text is no list of texts
     if iscoroutinefunction(value) or (origin in _NUMBERS and (isinstance(value, bool) or value != value)):
@@ -109,6 +111,8 @@ def _fits(value: object, wanted: Any) -> bool:
 
 def _told(wanted: Any) -> str:
     """A type as a program names it."""
+    if get_origin(wanted) is Union:
+        return " | ".join("None" if each is type(None) else _told(each) for each in get_args(wanted))
     return re.sub(r"\b(?:\w+\.)+", "", wanted.__name__ if isinstance(wanted, type) else str(wanted))
 
 

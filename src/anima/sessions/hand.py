@@ -105,7 +105,7 @@ class Guest(NamedTuple):
 
     @classmethod
     def of(cls, credential: str, name: str = "") -> Guest:
-        return cls(hashlib.sha256(credential.encode("utf-8", "surrogateescape")).hexdigest()[:16], name)
+        return cls(hashlib.sha256(credential.encode("utf-8", "surrogatepass")).hexdigest()[:16], name)
 
 
 @dataclass(eq=False, kw_only=True)

@@ -280,9 +280,9 @@ def _opened(path: str | Path) -> Iterator[BinaryIO]:
     with as_damage(f"{path}: cannot be read"):
         try:
             raw = open(path, "rb", buffering=0)
-        except FileNotFoundError:
+        except (FileNotFoundError, ValueError):
             hint = "anima snapshot list names those of a home"
-            raise NotFound(f"{path}: there is no such snapshot", hint=hint) from None
+            raise NotFound(f"{printable(str(path))}: there is no such snapshot", hint=hint) from None
         with raw:
             yield raw
 

@@ -27,7 +27,7 @@ from anima.errors import BadInput, BadPath, Damaged, HomeBusy, Refused, printabl
 from anima.model import MAX_PATH, DocPath, File, fold
 from anima.store import MACHINE, MOST_READ
 from anima.store.lock import Handle, HomeLock, flock, patiently, restored_meanwhile
-from anima.store.safe_open import RESTORED, HeldFolder, append_all, as_damage, held, is_restoring, read_range
+from anima.store.safe_open import RESTORED, HeldFolder, append_all, as_damage, held, is_restoring, read_range, why
 
 STAGE, IGNORE = f"{MACHINE}/stage", f"{MACHINE}/.gitignore"
 JOURNAL, LOG = "restoring", "restored"
@@ -446,8 +446,8 @@ def make_home_folder(path: Path, *, for_owner: bool) -> None:
             path.chmod(0o700)
     except FileExistsError:
         raise Refused(f"{path}: there is a file of that name; a home is a folder") from None
-    except OSError as error:
-        raise Refused(f"{path}: the folder cannot be made ({os.strerror(error.errno or 0)})") from None
+    except (OSError, ValueError) as error:
+        raise Refused(f"{printable(str(path))}: the folder cannot be made ({why(error)})") from None
 
 
 def mark_made(folder: HeldFolder, dialect: str) -> None:

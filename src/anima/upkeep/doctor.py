@@ -271,7 +271,7 @@ class Doctor:
         place = Path(place_of(self._path))
         known = self._register.known(str(place))
         made = f" made on {known.made[:10]}" if known and known.made else ""
-        if place.is_dir():
+        if os.path.isdir(place):
             try:
                 made = "" if any(place.iterdir()) else made
             except OSError:

@@ -38,6 +38,7 @@ from anima.upkeep.hygiene import Contradiction, Group, find_contradictions, find
 Part = Literal["stale", "duplicates", "contradictions"]
 PARTS: tuple[Part, ...] = ("stale", "duplicates", "contradictions")
 _TRIES = 3
+_CENTURY = 36_500  # days
 _REASON = "tidying"
 _CURATED, _PAGES, _LOGS, _ARCHIVE = range(4)  # what is kept before what
 
@@ -240,9 +241,9 @@ class Upkeep:
         store.append("keep", {"lines": sorted({store.key.line(line.text) for line in lines})})
 
     def numbers(self, *, days: int = 30) -> Figures:
-        """The home in figures: sessions, recalls, writes and memory over so many days."""
+        """The home in figures: sessions, recalls, writes and memory over so many days, a hundred years at most."""
         site, talks, zone = self._site, tuple(self._talks()), self._site.zone()
-        wanted = [site.today() - timedelta(days=back) for back in reversed(range(max(1, days)))]
+        wanted = [site.today() - timedelta(days=back) for back in reversed(range(max(1, min(days, _CENTURY))))]
         begun = Counter(talk.started.astimezone(zone).date() for talk in talks if talk.started)
         recalls, writes = Counter[date](), Counter[date]()
         for record in site.store.ledger.records(kinds=("recall", "intent")) if site.store.begun else ():

@@ -23,9 +23,10 @@ from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import Any
 
-from anima.errors import BadArguments, Damaged, HomeBusy, MissingExtra, NewerFormat, NoSuchHome, Refused
+from anima.errors import BadArguments, Damaged, HomeBusy, MissingExtra, NewerFormat, NoSuchHome, Refused, printable
 from anima.store.lock import flock
 from anima.store.rows.transaction import WAIT, Engine, Row, Transaction, schema_texts, statements
+from anima.store.safe_open import why
 from anima.text import read_table
 
 _MADE = "anima_made"  # the table that tells a file of ours, and which texts made it
@@ -255,8 +256,8 @@ def one_file(address: str, *, create: bool) -> OneFile:
         try:
             os.makedirs(os.path.dirname(path), exist_ok=True)
             os.close(os.open(path, os.O_CREAT | os.O_RDWR, 0o600))
-        except OSError as error:
-            raise Refused(f"file:{path}: the file cannot be made ({os.strerror(error.errno or 0)})") from None
+        except (OSError, ValueError) as error:
+            raise Refused(f"file:{printable(path)}: the file cannot be made ({why(error)})") from None
         mark = mark_of(path)
     if os.path.isdir(path):
         raise Refused(f"file:{path}: this is a folder, and a home in one file is none", hint="leave `file:` away")
@@ -274,7 +275,7 @@ def _is_busy(error: sqlite3.Error) -> bool:
 
 def mark_of(path: str) -> tuple[int, int] | None:
     """What tells a file from another at its place; None where there is none."""
-    with suppress(OSError):
+    with suppress(OSError, ValueError):
         found = os.stat(path)
         return found.st_dev, found.st_ino
     return None
