@@ -377,6 +377,23 @@ def test_a_line_of_which_no_heading_is_sure_is_put_elsewhere_with_one_tap(visit:
     assert found.count("larch-5G") == 1 and "- The wifi is called larch-5G\n- something else\n" in found
 
 
+def test_the_owner_is_told_that_a_line_holds_a_secret(visit: Visit, standing: Server) -> None:
+    page = visit.come_in(at="/memory")
+    page.locator("#fact").fill("The password of the shed is sunflower-42")
+    page.locator("[data-write=remember] button.main").click()
+    expect(page.locator("#said")).to_contain_text(
+        "The scan saw: a secret (password). Undo takes it out; history keeps it"
+    )
+    page.locator("#said button", has_text="Undo").click()
+
+    expect(page.locator("#said")).to_have_text(re.compile(r"^Taken back in MEMORY\.md: .*sunflower-42$"))
+    page.goto(f"{standing.url}/memory")
+    page.locator("#fact").fill("The shed is green")
+    page.locator("[data-write=remember] button.main").click()
+    expect(page.locator("#said")).to_contain_text("The shed is green")
+    expect(page.locator("#said")).not_to_contain_text("The scan saw")
+
+
 def test_a_line_that_could_not_be_put_elsewhere_is_shown_again(visit: Visit, standing: Server) -> None:
     page = visit.come_in(at="/memory")
     page.locator("#fact").fill("A kiln wants cobalt")

@@ -8,12 +8,12 @@
   const $ = (where, from = document) => from.querySelector(where);
   const $$ = (where, from = document) => [...from.querySelectorAll(where)];
 
-  // What was done, in words; with the change it was, it can be taken back right here.
-  function say(text, { undo = "", button = null, others = [] } = {}) {
+  // What was done, in words; with the change it was, it can be taken back right here; `after` is not said again then.
+  function say(text, { after = "", undo = "", button = null, others = [] } = {}) {
     const box = $("#said");
     const one = button || undo && Object.assign(document.createElement("button"), { type: "button", textContent: "Undo" });
     if (undo) one.addEventListener("click", () => act("take-back", Object.assign(one, { change: undo, said: text })));
-    box.replaceChildren(Object.assign(document.createElement("span"), { textContent: text }), ...others, ...(one ? [one] : []));
+    box.replaceChildren(Object.assign(document.createElement("span"), { textContent: text + after }), ...others, ...(one ? [one] : []));
     box.classList.add("shown");
     clearTimeout(say.timer);
     const rest = () => { if (box.matches(":hover, :focus-within")) say.timer = setTimeout(rest, 2000); else quiet(); };

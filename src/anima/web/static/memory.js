@@ -57,6 +57,13 @@
     } catch (error) { wrong(form, error.message); }
   }
 
+  // What the scan saw in a line that is written all the same, as its owner wrote it.
+  function warned({ findings = [] }) {
+    const seen = [...new Set(findings.map((found) => found.message))].join(", ");
+    const isSecret = findings.some((found) => found.kind.startsWith("secret:"));
+    return (seen && ` · The scan saw: ${seen}.`) + (isSecret ? " Undo takes it out; history keeps it until anima forget --purge." : "");
+  }
+
   // Says where a line went. Where the home was not sure, one tap takes it to another heading.
   function kept(done, receipt, line, settled = "") {
     const others = (receipt.likely || []).slice(0, 3).map((section) => {
@@ -72,7 +79,8 @@
       return button;
     });
     const place = receipt.section ? `${receipt.path} under ${receipt.section}` : receipt.path;
-    say(`${done} in ${place}: ${line}`.slice(0, 160) + settled + (others.length ? " · Not sure. Better under:" : ""), { undo: receipt.change || "", others });
+    const after = warned(receipt) + settled + (others.length ? " · Not sure. Better under:" : "");
+    say(`${done} in ${place}: ${line}`.slice(0, 160), { after, undo: receipt.change || "", others });
   }
 
   // -- lines -----------------------------------------------------------------------------------------------------------
