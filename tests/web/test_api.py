@@ -574,3 +574,17 @@ def test_nothing_that_fits_the_description_or_not_breaks_the_server(tmp_path: Pa
 
 def test_an_application_can_be_made_twice_from_one_home(desk: Desk) -> None:
     assert create_app(desk.home).openapi() == desk.app.openapi()
+
+
+def test_a_request_that_does_not_fit_is_told_all_that_is_wrong_with_it(desk: Desk) -> None:
+    slip = desk.owner.post(f"{API}/remember", json={"fac": "The boat is called Sandpiper"}).json()["detail"]
+    assert "body.fact: " in slip and "body.fac: " in slip
+    broken = desk.owner.post(f"{API}/remember", content=b"{bad", headers={"Content-Type": "application/json"})
+    assert broken.json()["detail"] == "body: it cannot be read as JSON"
+
+
+def test_one_text_to_forget_needs_no_list(desk: Desk) -> None:
+    desk.home.remember("The boat is called Sandpiper")
+    found = [desk.owner.post(f"{API}/forget", json={"text": text}).json() for text in ("Sandpiper", ["Sandpiper"])]
+    assert found[0]["counts"] == found[1]["counts"] == {"line": 1}
+    assert problem(desk.owner.post(f"{API}/forget", json={"text": ""})) == (400, "bad-input")

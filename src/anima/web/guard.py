@@ -370,10 +370,12 @@ def of_refusal(receipt: Receipt) -> Response:
 
 def of_request(errors: Iterable[Mapping[str, Any]]) -> Response:
     """A request that does not fit what the route takes: where, and what is wrong, without what was sent."""
-    told = ((".".join(map(str, error.get("loc", ()))), str(error.get("msg", ""))) for error in errors)
+    broken = {"loc": ("body",), "msg": "it cannot be read as JSON"}
+    read = (broken if error.get("type") == "json_invalid" else error for error in errors)
+    told = ((".".join(map(str, error.get("loc", ()))), str(error.get("msg", ""))) for error in read)
     found = [{"where": printable(where, 200), "wrong": printable(wrong, 300)} for where, wrong in told]
-    first = f"{found[0]['where']}: {found[0]['wrong']}" if found else "the request makes no sense"
-    return Problem(400, first, kind="urn:anima:bad-input", title="Bad input", errors=found[:20])
+    said = "; ".join(f"{each['where']}: {each['wrong']}" for each in found[:3]) or "the request makes no sense"
+    return Problem(400, said, kind="urn:anima:bad-input", title="Bad input", errors=found[:20])
 
 
 def unknown() -> Response:
