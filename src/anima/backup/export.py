@@ -22,7 +22,7 @@ from typing import IO, Any, NamedTuple, Protocol
 
 from anima.backup.archive import MOST_FILES, Progress
 from anima.config import FILE as SETTINGS
-from anima.errors import BadArguments, BadPath, BadText, NewerFormat, printable
+from anima.errors import BadArguments, BadConfig, BadPath, BadText, NewerFormat, printable
 from anima.layout import Layout
 from anima.layout.dialects import DIALECTS, dialect_of, layout_for
 from anima.ledger import MAX_LINE
@@ -32,6 +32,7 @@ from anima.store import MACHINE, Documents, Logs, OpenFile
 from anima.store.folder import Folder
 from anima.store.outside import MAP, expanded, exported_file, exported_folder, private
 from anima.store.private import GIT, Apart, made_as
+from anima.text.toml import edited
 
 FORMAT = 1  # of an export: its map, and its lines
 FORMATS = ("markdown", "jsonl", *DIALECTS)
@@ -43,7 +44,6 @@ _STRICT = frozenset({"memory", "daily", "sessions", "agent-state", "topic", "arc
 _FOLDERS = ("topic", "archive")
 _HIDDEN = "it is hidden, and hidden files are not moved"
 _MACHINE = frozenset({MACHINE, GIT, MAP})
-_DIALECT_LINE = re.compile(r"^[ \t]*dialect[ \t]*=.*$", re.MULTILINE)
 _encode = json.JSONEncoder(ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode
 
 
@@ -176,11 +176,10 @@ class _Leaving:
         if not own and is_told:
             return
         if dialect_in(text) != dialect and not (is_told and dialect_in(text) in (None, "auto")):
-            head, bracket, rest = text.partition("\n[")
-            line = f'dialect = "{dialect}"'
-            changed = _DIALECT_LINE.sub(line, head, count=1) if _DIALECT_LINE.search(head) else f"{line}\n{head}"
-            text = changed + bracket + rest
-            text = text if dialect_in(text) == dialect else f"{line}\n"
+            try:
+                text = edited(text.removeprefix("\ufeff"), "dialect", dialect)
+            except (BadConfig, tomllib.TOMLDecodeError):
+                text = f'dialect = "{dialect}"\n'
         folder.fill(SETTINGS, [text.encode("utf-8")], mode=0o600, sync=False)
 
 
