@@ -13,7 +13,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager, suppress
+from contextlib import AbstractContextManager, closing, contextmanager
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, BinaryIO
 
@@ -118,15 +118,11 @@ class RowWhole(Whole):
             return None
         if self._repository is None or self._repository[0] != head:
             top = GIT if self._store.state.get("made") is not None else BARE
-            place = self._store.scratch(f"{os.path.basename(top)}-{head}")
-            if not os.path.isdir(place):  # the same bytes whoever makes it, and whole from the moment it has its name
-                made = tempfile.mkdtemp(dir=os.path.dirname(place))
-                os.makedirs(os.path.dirname(f"{made}/{top}"), exist_ok=True)
-                exclude = (f"{MACHINE}/", "/sessions/", ".*") if top == GIT else ()
-                with closing(History.create(f"{made}/{top}", bare=top != GIT, exclude=exclude)) as repository:
-                    repository.take_in(history.revisions())
-                with suppress(OSError):  # somebody was first
-                    os.rename(made, place)
+            place = tempfile.mkdtemp(dir=self._store.scratch(""))
+            os.makedirs(os.path.dirname(f"{place}/{top}"), exist_ok=True)
+            exclude = (f"{MACHINE}/", "/sessions/", ".*") if top == GIT else ()
+            with closing(History.create(f"{place}/{top}", bare=top != GIT, exclude=exclude)) as repository:
+                repository.take_in(history.revisions())
             self._repository = (head, place)
         return self._repository[1]
 
