@@ -25,6 +25,7 @@ from anima.gate.scan import (
     redact_said,
     reveal,
     scan_text,
+    secrets,
     sights,
 )
 from anima.model import Finding, Severity
@@ -837,6 +838,26 @@ def grows_linearly(work: Callable[[str], object], seed: str, size: int) -> bool:
     """Whether four times the text costs about four times the work; quadratic work would cost sixteen times."""
     # A busy machine spoils one measurement, not three; quadratic work fails them all.
     return any(cpu(work, seed, size) <= 9 * cpu(work, seed, size // 4) + 0.1 for _ in range(3))
+
+
+def test_no_key_that_stays_in_one_word_is_shorter_than_the_words_that_are_searched_for_one() -> None:
+    def least(pattern: str) -> int:
+        return int(re._parser.parse(pattern).getwidth()[0])  # type: ignore[attr-defined]
+
+    inside = [shape for shape in secrets._shapes() if not shape.begins]
+
+    assert len(inside) > 50
+    assert min(least(shape.pattern) + least(shape.head) for shape in inside) >= sights.LEAST_KEY
+
+
+@pytest.mark.parametrize("lines", ["- reading {n} at noon", "- {word} was read by {word}{n} on {n}:{n}"])
+def test_a_secret_is_found_in_a_text_of_many_lines_whether_they_are_alike_or_not(lines: str) -> None:
+    written = [lines.format(n=n, word=chr(97 + n % 26) * (n % 7)) for n in range(30_000)]
+    written[20_000] = f"- the token is {'ghp_' + 'a1B2' * 9}"
+
+    [found] = scan_text("\n".join(written))
+
+    assert (found.kind, found.line) == ("secret:github-token", 20_001)
 
 
 @pytest.mark.parametrize("name", FLOODS)

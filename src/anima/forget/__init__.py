@@ -18,7 +18,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from anima.errors import BadArguments, BadText, HomeError, NoSuchDocument, NoSuchSession, StaleWrite
-from anima.forget.holders import Holder, Versions, is_document, without
+from anima.forget.holders import Holder, Looked, Versions, is_document, without
 from anima.layout import Policy, layer_at, layer_of, starter_lines
 from anima.ledger.views import OWNERS
 from anima.memory import Proposal, content_of
@@ -56,10 +56,8 @@ class Forgetting:
 
     @property
     def counts(self) -> dict[str, int]:
-        found: Counter[str] = Counter()
-        for each in self.touched:
-            found[each.place] += each.count
-        return dict(found)
+        places = dict.fromkeys(each.place for each in self.touched)
+        return {place: sum(each.count for each in self.touched if each.place == place) for place in places}
 
 
 class _Plan(NamedTuple):
@@ -165,7 +163,7 @@ class Forget:
                 elif is_now and number not in chosen and said:
                     held[flat(said).text] += 1
         alone = [said for said in weak if sought.purge and not held[flat(said).text]]
-        sought.words = Wanted(lines=strong, whole=alone)
+        sought.words = Looked(lines=strong, whole=alone)
         return tuple(strong)
 
     def _dreamed_from(self, sought: Choice, documents: Iterable[Document]) -> frozenset[str]:
@@ -225,17 +223,15 @@ class Forget:
         for each in (each for each in others if each.id not in self._writer.proposals.ids()):
             self.propose(each.changes[0], each.forget or {}, "")  # it foresaw what went now; it still waits
         for path in () if sought.purge else [change.path for change in drawn.changes]:
-            documents = self._store.documents
-            if documents.exists(path) and _said(sought, documents.read(path).text):
+            if _said(sought, self._site.text_of(path) or ""):
                 left.append(Left(path.text, "it was written again meanwhile"))
         for holder, found in drawn.held:
             left += holder.proof(sought, found)
-        first = receipts[0] if receipts else None
-        if first is not None and sought.purge:  # revisions have other names now
-            first = replace(first, revision=self._store.history.head() if self._store.history else None)
         done = replace(drawn.shown, done=True, phrases=phrases, verified=not left)
-        if first is not None:
+        for first in receipts[:1]:
             done = replace(done, change=first.change, revision=first.revision)
+            if sought.purge:  # revisions have other names now
+                done = replace(done, revision=self._store.history.head() if self._store.history else None)
         return self._recorded(drawn, replace(done, left=tuple(dict.fromkeys(left)), notes=tuple(notes)), last)
 
     def _recorded(self, drawn: _Plan, done: Forgetting, last: str | None) -> Forgetting:
@@ -247,8 +243,7 @@ class Forget:
         fields = {"counts": done.counts, "phrases": phrases, "purge": done.purge, "verified": done.verified}
         fields |= {"change": done.change, "left": len(done.left), "proposals": proposals[:_FEW], "of": last}
         with self._store.lock():
-            told = {name: value for name, value in fields.items() if value is not None}
-            record = self._store.ledger.add("forget", told)
+            record = self._store.ledger.add("forget", {name: told for name, told in fields.items() if told is not None})
             if last is not None:
                 self._writer.proposals.remove(last)
         return replace(done, record=record.n)
@@ -331,7 +326,7 @@ class Asked:
 
     @property
     def words(self) -> Wanted:
-        return Wanted(texts=self.texts, pattern=self.pattern)
+        return Looked(texts=self.texts, pattern=self.pattern)
 
 
 def asked_of(site: Site, **wish: Any) -> Asked:
@@ -425,11 +420,8 @@ class Choice:
             return set()
         lines = lines_of(text)
         allowed = self._filter.hits(text) if self._filter else None
-        found = {
-            number
-            for number, line in enumerate(lines)
-            if (allowed is None or number in allowed) and line.strip() and self._means(path, line)
-        }
+        numbers = range(len(lines)) if allowed is None else allowed
+        found = {number for number in numbers if lines[number].strip() and self._means(path, lines[number])}
         return _without_loose_headings(lines, found) if found and not self.asked.path else found
 
     @property

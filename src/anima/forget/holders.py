@@ -10,22 +10,40 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from datetime import datetime
+from functools import partial
 from typing import Any, Protocol
 
 from anima.config import FILE
 from anima.errors import BadPath, HomeError
 from anima.layout import Policy, layer_at
 from anima.memory import Proposals
-from anima.model import MAX_BYTES, DocPath
+from anima.model import MAX_BYTES, DocPath, digest_of
 from anima.site import Site
 from anima.store import Note, Whole
 from anima.store.edits import without_text
 from anima.text.markdown import lines_of
-from anima.text.phrases import Left, Sought, Touched, Wanted, blanked, cut, flat, forms_of, loose, words_of
+from anima.text.phrases import Left, Match, Sought, Touched, Wanted, blanked, cut, flat, forms_of, loose, words_of
 
 _KNOWN = ("diff", "foreseen", "why", "bases", "changes", "findings", "forget", "call")  # where a proposal holds text
+_BRIEF = 1_000  # characters of a text of which nothing is kept: transcripts have many
 _TEXTS = frozenset({"text", "reason", "opening", "shown", "message", "said"})
+
+
+class Looked(Wanted):
+    """What is looked for, and where it was found: plan, deed and proof come to the same texts, and so does history."""
+
+    def __init__(self, **wanted: Any) -> None:
+        super().__init__(**wanted)
+        self._known = dict[str, tuple[Match, ...]]()  # by the digest of a text
+
+    def matches(self, text: str) -> Iterator[Match]:
+        if len(text) < _BRIEF:
+            return super().matches(text)
+        if (digest := digest_of(text)) not in self._known:
+            self._known[digest] = tuple(super().matches(text))
+        return iter(self._known[digest])
 
 
 class Holder(Protocol):
@@ -79,12 +97,10 @@ def _strings(value: Any) -> Iterator[str]:
     """The texts in a part of a proposal; names and numbers are none."""
     if isinstance(value, str):
         yield value
-    elif isinstance(value, list):
-        for each in value:
-            yield from _strings(each)
-    elif isinstance(value, dict):
-        for key, each in value.items():
-            yield from _strings(each) if key in _TEXTS else ()
+    if isinstance(value, dict):
+        value = [each for key, each in value.items() if key in _TEXTS]
+    for each in value if isinstance(value, list) else ():
+        yield from _strings(each)
 
 
 class SetAside(Holder):
@@ -138,19 +154,15 @@ class Files(Holder):
         for path, data in _read(self._whole, paths):
             if isinstance(data, Left):
                 yield data
-            elif self._is_document(path, data) or not _holds(sought.words, data):
-                continue
-            elif path == FILE:
-                yield Left(path, "it is your configuration; edit it yourself")
-            else:
-                yield Touched(place="file", where=path, why="holds it")
+            elif not self._is_document(path, data) and _holds(sought.words, data):
+                own = Left(path, "it is your configuration; edit it yourself")
+                yield own if path == FILE else Touched(place="file", where=path, why="holds it")
 
     def _is_document(self, path: str, data: bytes) -> bool:
-        try:
+        with suppress(BadPath, UnicodeDecodeError):
             data.decode("utf-8")
             return is_document(self._site, DocPath.parse(path)) and len(data) <= MAX_BYTES
-        except (BadPath, UnicodeDecodeError):
-            return False
+        return False
 
     def _is_ours(self, path: str) -> bool:
         """Whether a file has a road of its own: transcripts, history, machine state."""
@@ -251,11 +263,9 @@ class Versions(Holder):
         """Every text history holds of every document."""
         with self._store.kept_history() as found:
             for _, path, data in found.versions() if found else ():
-                try:
+                with suppress(BadPath, UnicodeDecodeError):
                     if path is not None:
                         yield DocPath.parse(path), data.decode("utf-8")
-                except (BadPath, UnicodeDecodeError):
-                    continue
 
     def find(self, sought: Sought) -> Iterator[Touched | Left | str]:
         if not sought.purge:
@@ -284,11 +294,8 @@ class Versions(Holder):
         try:
             with self._store.lock(), self._store.kept_history() as history:
                 if history is not None:
-                    history.rewrite(
-                        lambda path, data: _version(sought, path, data),
-                        lambda said: without_text(said, sought.words.touches),
-                        note,
-                    )
+                    says = partial(without_text, holds=sought.words.touches)
+                    history.rewrite(partial(_version, sought), says, note)
             self._store.whole.drop_old_histories()
         except HomeError as error:
             yield Left("history", str(error))
@@ -300,8 +307,9 @@ class Versions(Holder):
         try:
             with self._store.kept_history() as history:
                 objects = history.objects() if history else ()
-                held = (name for name, data in objects if _holds(firm, data))
-                yield from (Left("history", f"object {name[:12]} holds it") for name in held)
+                for name, data in objects:  # the firm words are some of all, of which it is known where they stand
+                    if (sought.matched or _holds(sought.words, data)) and _holds(firm, data):
+                        yield Left("history", f"object {name[:12]} holds it")
         except HomeError as error:
             yield Left("history", str(error))
 

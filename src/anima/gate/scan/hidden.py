@@ -17,7 +17,7 @@ from functools import cache, partial
 from itertools import permutations, zip_longest
 from typing import NamedTuple
 
-from anima.gate.scan.sights import LEAST_BLOB, compiled, pattern_of, places, table
+from anima.gate.scan.sights import LEAST_KEY, compiled, pattern_of, places, table
 from anima.model import Severity
 from anima.text import INVISIBLE, INVISIBLES, may_hide, name_of, one_line, visible
 
@@ -43,7 +43,7 @@ def blobs(text: str, tokens: str) -> Iterator[Blob]:
     """The blobs of a text that hold words. One of the kind "unread" says that there was too much to decode. `tokens` are
     what stands between the blanks of the text, each once."""
     left, count = TOTAL, 0
-    long = [token for token in tokens.split("\n") if len(token) >= LEAST_BLOB]
+    long = [token for token in tokens.split("\n") if len(token) >= LEAST_KEY]
     for row in table("hidden")["carriers"]:
         kind, pattern, decode = row["kind"], compiled(one_line(row["pattern"])), _DECODED[row["kind"]]
         # Most texts have no word that is long enough for a carrier.

@@ -38,10 +38,9 @@ def comments(text: str, safe: str, tokens: str) -> Iterator[Sighting]:
             inner = safe[start + 4 : close if close >= 0 else end].strip()
             yield Sighting(start, end, "html-comment", Severity.NOTE, visible(inner), "a comment that is not displayed")
         start = text.find("<!--", end) if close >= 0 else -1
-    if "]:" in tokens:
-        for found in on_lines(table("marks")["patterns"]["markdown_comment"], text):
-            shown = visible(safe[found.start("text") : found.end("text")].rstrip("\"')"))
-            yield Sighting(*found.span(), "markdown-comment", Severity.NOTE, shown, "a comment that is not displayed")
+    for found in on_lines(table("marks")["patterns"]["markdown_comment"], text) if "]:" in tokens else ():
+        shown = visible(safe[found.start("text") : found.end("text")].rstrip("\"')"))
+        yield Sighting(*found.span(), "markdown-comment", Severity.NOTE, shown, "a comment that is not displayed")
 
 
 @cache

@@ -18,11 +18,12 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from enum import IntEnum
 from functools import cache, partial
 from itertools import accumulate, chain
+from operator import attrgetter
 from re import Pattern
 from string import ascii_letters, digits
 from typing import NamedTuple
 
-from anima.gate.scan.sights import MOST, Sighting, around, compiled, each_once, findings, pattern_of, table
+from anima.gate.scan.sights import LEAST_KEY, MOST, Sighting, around, compiled, each_once, findings, pattern_of, table
 from anima.model import Finding, Severity
 from anima.text import one_line, visible, word_set
 
@@ -79,10 +80,11 @@ def _shapes() -> tuple[Shape, ...]:
 
 
 @cache
-def _keywords() -> tuple[tuple[str, str, str], ...]:
-    """Words for secrets: sign, group, pattern."""
+def _keywords() -> tuple[tuple[str, str, str, str], ...]:
+    """Words for secrets: sign, its first word, group, pattern."""
     groups, forms = table("secrets")["keywords"], table("secrets")["forms"]
-    return tuple((sign, group, forms.get(sign, re.escape(sign))) for group, signs in groups.items() for sign in signs)
+    rows = ((sign, group) for group, signs in groups.items() for sign in signs)
+    return tuple((sign, sign.partition(" ")[0], group, forms.get(sign, re.escape(sign))) for sign, group in rows)
 
 
 # -- the text without them -------------------------------------------------------------------------------------------------
@@ -105,10 +107,9 @@ def strike(text: str, found: Iterable[Found]) -> str:
 
 def placeholders(text: str, words: str) -> Iterator[Sighting]:
     """Marks that stand where a secret was struck out: harmless to read, but no words to be written back."""
-    if "[REDACTED:" in words:
-        for found in PLACEHOLDER.finditer(text):
-            message = "the mark of a secret that was struck out"
-            yield Sighting(*found.span(), "placeholder", Severity.NOTE, found[0], message)
+    for found in PLACEHOLDER.finditer(text) if "[REDACTED:" in words else ():
+        message = "the mark of a secret that was struck out"
+        yield Sighting(*found.span(), "placeholder", Severity.NOTE, found[0], message)
 
 
 def masked_spans(text: str, found: Iterable[Found]) -> Iterator[Sighting]:
@@ -192,14 +193,12 @@ class _Overcrowded(Exception):
 
 
 def found_in(text: str, patterns: Patterns, words: str | None = None) -> Iterator[Found]:
-    if words is None:  # each word once: what no word holds need not be looked for in the text
-        words = each_once(text)
-    if "PRIVATE" in words:
-        yield from _private_keys(text, "pem")
-    if "PuTTY-User" in words:
-        yield from _private_keys(text, "putty")
-    for shape in _shapes():
-        if shape.begins in words if shape.begins else compiled(shape.pattern).search(words):
+    words = each_once(text) if words is None else words  # what none of them holds need not be looked for in the text
+    for sign, sort in (("PRIVATE", "pem"), ("PuTTY-User", "putty")):
+        yield from _private_keys(text, sort) if sign in words else ()
+    keys = "\n".join([word for word in words.split("\n") if len(word) >= LEAST_KEY])
+    for shape in _shapes() if keys else filter(attrgetter("begins"), _shapes()):
+        if shape.begins in words if shape.begins else compiled(shape.pattern).search(keys):
             yield from _of_shape(text, shape)
     lowered, words = _plain_lower(text), _plain_lower(words)
     if not (yield from _by_words(text, lowered, words)):  # values that the words before them call a secret
@@ -361,12 +360,12 @@ def _words(lowered: str, words: str) -> Iterator[tuple[int, Grade] | None]:
     """Where a word for a secret ends that a value seems to follow, and how strong it is; None, where there are too many."""
     tails, ahead, bare = _pattern("tail"), _pattern("ahead"), _pattern("bare")
     count, many = 0, max(_CROWD, len(lowered) // _SURE)
-    for sign, group, pattern in _keywords():
+    for group, pattern in [each[2:] for each in _keywords() if each[1] in words]:
         value = _pattern("value" if group in ("password", "code") else "key_value")
-        for word in compiled(pattern).finditer(lowered) if sign.partition(" ")[0] in words else ():
+        for word in compiled(pattern).finditer(lowered):
             count += 1
             if count == many:
-                told = sum(lowered.count(sign) for sign, _, _ in _keywords())
+                told = sum(lowered.count(each[0]) for each in _keywords())
                 if told > _CROWD + len(lowered) // 16:  # so dense, they leave no room for anything else
                     yield None
                     return
@@ -450,12 +449,8 @@ def _value_at(text: str, start: int, opening: str, *, direct: bool, assigned: bo
 
 def _is_secret(value: _Value, grade: Grade, before: str) -> bool:
     text, low = value.text, value.text.lower()
-    if (
-        len(text) < 4
-        or _pattern("reference").match(low)
-        or low in _words_for("technical")
-        or low in _words_for("plain")
-    ):
+    is_named = low in _words_for("technical") or low in _words_for("plain")
+    if len(text) < 4 or is_named or _pattern("reference").match(low):
         return False
     if " " in text or (not value.quoted and _pattern("call").search(text)):
         return value.quoted and grade is Grade.PASSWORD and _is_passphrase(text)

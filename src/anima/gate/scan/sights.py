@@ -41,30 +41,35 @@ _FOLDS = _Folds()
 _LONG = 10_000  # characters from which a text is folded by what is rare in it
 _FEW = 32  # characters that change, each of which is replaced by itself
 _ZEROS = bytes.maketrans(b"123456789", b"000000000")
+_ENOUGH = 500_000  # characters that show whether most lines of a text are unlike
 _IN_NUMBERS = bytes(range(33, 65))  # digits, and signs that can stand with them
-LEAST_BLOB = 16  # characters of a word that can be a key, or text that is encoded
+LEAST_KEY = 15  # characters of a word that can be a key, or text that is encoded
 
 
 def each_once(text: str) -> str:
     """The words between the blanks of a text, each once and on a line of its own: what none of them holds is nowhere. Of a
     long text, plain numbers may stand there as zeros."""
-    return "\n".join(set((text if len(text) < 100_000 else _unlike(text)).split()))
+    parts = (text,) if len(text) < 100_000 else pieces(_unlike(text))
+    return "\n".join(set(chain.from_iterable(map(str.split, parts))))
 
 
 def _unlike(text: str) -> str:
     """One line for all that differ in their digits alone; but every line that has digits in something else than a number."""
-    raw, one = text.encode("utf-8", "surrogatepass"), set[bytes]()
+    one, lines, size = set[bytes](), 1, 0
     for piece in pieces(text):
-        one.update(piece.encode("utf-8", "surrogatepass").translate(_ZEROS).split(b"\n"))
-    if 2 * len(one) > raw.count(b"\n") + 1:
-        return text
+        found = piece.encode("utf-8", "surrogatepass").translate(_ZEROS).split(b"\n")
+        one.update(found)
+        lines, size = lines + len(found) - 1, size + len(piece)
+        if 2 * len(one) > lines and size >= min(len(text), _ENOUGH):
+            return text
     named = set[bytes]()
     for kind in one:
         numbered = [word for word in kind.split() if b"0" in word]
-        if any(len(word) >= LEAST_BLOB or word.translate(None, _IN_NUMBERS) for word in numbered):
+        if any(len(word) >= LEAST_KEY or word.translate(None, _IN_NUMBERS) for word in numbered):
             named.add(kind)
-    lines = zip(raw.translate(_ZEROS).split(b"\n"), raw.split(b"\n"), strict=True) if named else ()
-    return b"\n".join([*one, *(line for kind, line in lines if kind in named)]).decode("utf-8", "surrogatepass")
+    raw = text.encode("utf-8", "surrogatepass") if named else b""
+    both = zip(raw.translate(_ZEROS).split(b"\n"), raw.split(b"\n"), strict=True)
+    return b"\n".join([*one, *(line for kind, line in both if kind in named)]).decode("utf-8", "surrogatepass")
 
 
 def fold(text: str, hides: bool | None = None) -> str:
