@@ -13,10 +13,10 @@ import hashlib
 import json
 import re
 import unicodedata
-from array import array
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import chain
 from typing import Any, Protocol
 
 from anima.errors import BadArguments, Damaged, refuse_newer
@@ -103,7 +103,7 @@ class Key:
     def line(self, text: str) -> str:
         """The digest of one line, the same wherever it stands; "" for one that says nothing. Equal for lines that differ only in
         line ending, blanks at either end, the width of blanks in between, list marker (bullet or number) or Unicode form."""
-        return self._digests([_said_in(text)]).hex()
+        return b"".join(self._digests([_said_in(text)])).hex()
 
     def phrase(self, words: str) -> str:
         """The digest of a phrase that stays forgotten, of its words as `forgotten` cuts them."""
@@ -115,8 +115,8 @@ class Key:
         return "".join(each for each in self.each(found) if each not in held) if held else found
 
     def _lines(self, text: str) -> str:
-        every = array("Q", b"".join(self._digests(_said(piece)) for piece in pieces(text)))  # far smaller than as bytes
-        return array("Q", dict.fromkeys(every)).tobytes().hex()
+        every = chain.from_iterable(self._digests(_said(piece)) for piece in pieces(text))
+        return b"".join(dict.fromkeys(every)).hex()
 
     @staticmethod
     def each(lines: str) -> list[str]:
@@ -124,12 +124,12 @@ class Key:
         lines = lines if isinstance(lines, str) else ""
         return [lines[at : at + _WIDE] for at in range(0, len(lines), _WIDE)]
 
-    def _digests(self, lines: Iterable[bytes]) -> bytes:
+    def _digests(self, lines: Iterable[bytes]) -> list[bytes]:
         made, copy = list[bytes](), self._line.copy
         for line in filter(None, lines):
             (digest := copy()).update(line)
             made.append(digest.digest())
-        return b"".join(made)
+        return made
 
     def name_of(self, number: int) -> str:
         """The public name of a record's number, which tells whoever has not the key nothing of how many there are."""
@@ -304,6 +304,7 @@ def lines_back(file: Readable, end: int) -> Iterator[bytes]:
 
 _AS_TOLD = ("id", "what", "session", "rule", "approver", "reason", "of")  # of an intent, as it stands in its record
 _LONG, _HEAD = 1 << 16, 80  # bytes of a record that is not proven a second time, and of its beginning
+_MANY = 16  # records that are known, at most
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -393,8 +394,8 @@ class Ledger:
         can be added."""
         self._log, self._clock, self._keep, self._key, self._noted = log, clock, keep, key, noted
         self._alarm: str | None = None
-        # By their beginning, which has the hash: the last long lines that were read or written.
-        self._long: dict[bytes, tuple[bytes, Record | None]] = {}
+        # By their beginning, which has the hash: lines that were read or written.
+        self._last: dict[bytes, tuple[bytes, Record | None]] = {}
         self._tip = _last(log, key)
 
     @property
@@ -452,7 +453,7 @@ class Ledger:
             raise Damaged("the end of the ledger is damaged; nothing was written", hint=_HINT)
         made, data = sealed(tip.n + 1, self._clock(), kind, fields, prev=tip.hash, key=self.key)
         self._log.append(data, sync=sync)
-        if len(data) > _LONG:
+        if len(data) > _LONG or kind in ("intent", "done"):
             self._sound(data[:-1], made)
         self._tip = Tip(n=made.n, hash=made.hash, full=tip.full + len(data))
         if sync and self._noted is not None:
@@ -509,23 +510,23 @@ class Ledger:
             start -= sum(len(line) + 1 for _, line in back)
         for _, block in blocks(self._log, start, tip.full):
             for line in block.split(b"\n")[:-1]:
-                record = self._sound(line) if line[:_HEAD] in self._long or wanted(line) else None
+                record = self._sound(line) if line[:_HEAD] in self._last or wanted(line) else None
                 if record is not None and record.n > after and (not kinds or record.kind in kinds):
                     after = record.n
                     yield record
 
     def _sound(self, line: bytes, made: Record | None = None) -> Record | None:
-        """The record of a line, if it is what was written. The last long ones are known by their bytes: while a change is
-        made they are asked for several times, and to prove one takes long."""
-        if len(line) <= _LONG:
-            return sound(line, self._key)
-        found = self._long.get(line[:_HEAD], (b"", None))
+        """The record of a line, if it is what was written. The last long ones, and those of our own changes, are known by their
+        bytes: while a change is made they are asked for several times, and to prove one takes long."""
+        found = self._last.get(line[:_HEAD], (b"", None))
         if found[0] != line:
             found = (line, made or sound(line, self._key))
-            known = {**self._long, line[:_HEAD]: found}
-            while len(known) > 1 and sum(len(each) for each, _ in known.values()) > MAX_LINE:
+            if made is None and len(line) <= _LONG:
+                return found[1]
+            known = {**self._last, line[:_HEAD]: found}
+            while len(known) > _MANY or (len(known) > 1 and sum(len(each) for each, _ in known.values()) > MAX_LINE):
                 del known[next(iter(known))]
-            self._long = known  # another one, because threads read it
+            self._last = known  # another one, because threads read it
         return found[1]
 
     def _catch_up(self) -> Tip:
