@@ -594,6 +594,17 @@ def test_a_dreamed_line_is_read_back_without_its_evidence() -> None:
     )
 
 
+def test_a_day_that_no_month_has_is_no_date() -> None:
+    assert fact_of("- Ana lives in Porto (since 2026-02-31)") == ("Ana lives in Porto (since 2026-02-31)", None)
+    assert dreamed_on("## Dreamed 2026-99-99 UTC\n\n- Ana lives in Porto\n") == {}
+
+
+def test_what_is_commented_out_over_lines_is_no_note() -> None:
+    log = "- one fact\n<!-- aside\n- not said\n```\n-->\n- two facts\n"
+
+    assert [item.text for item in items(log)] == ["one fact", "two facts"]
+
+
 def test_a_section_is_added_and_taken_out_without_a_trace() -> None:
     page = "# Memory\n\n- mine\n"
     added = with_section(page, "## Dreamed 2026-04-23 03:00 UTC", ["- one", "- two"])

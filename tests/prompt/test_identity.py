@@ -198,6 +198,7 @@ def test_text_after_a_fence_or_comment_counts_again():
     assert parse("```\nx\n```\n- **Name:** Kate") == {"name": "Kate"}
     assert parse("<!-- x\n-->\n- **Name:** Kate") == {"name": "Kate"}
     assert parse("<!-->\n- **Name:** Kate") == {"name": "Kate"}
+    assert parse("- x\n  ```\n  y\n\n# Me\n- **Name:** Kate") == {"name": "Kate"}  # code ends with its item
 
 
 def test_the_last_real_value_wins():

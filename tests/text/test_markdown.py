@@ -24,6 +24,7 @@ from anima.text.markdown import (
     front_matter_end,
     heading_of,
     lines_of,
+    lines_with_place,
     marks,
     newline_of,
     sections,
@@ -662,6 +663,16 @@ def test_lines_outside_code_keep_their_numbers(lines: list[str], nested: bool) -
     text = "\n".join(lines)
 
     assert all(lines_of(text)[number - 1] == line for number, line in without_code(text, nested=nested))
+
+
+def test_every_line_says_what_it_stands_in() -> None:
+    text = "---\na: ```\n---\nb\n<!-- c\n```\n-->\nd\n~~~\n<!--\n~~~\ne"
+    places = [(line.strip(), place) for line, place in lines_with_place(text)]
+
+    assert [line for line, _ in places] == [line.strip() for line in lines_of(text)]
+    assert [line for line, place in places if not place] == ["b", "<!-- c", "d", "e"]
+    assert [line for line, place in places if place == "code"] == ["~~~", "<!--", "~~~"]
+    assert [line for line, place in places if place == "comment"] == ["```", "-->"]
 
 
 def test_a_comment_is_followed_over_lines() -> None:

@@ -13,14 +13,15 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, timedelta
+from itertools import pairwise
 
 from anima.dream.material import Candidate, Doubt, Held, LogNote, Material, Promotion, SweepPlan, Theme, why_junk
 from anima.ledger import Key
 from anima.model import DocPath
 from anima.text import bullet_text, markdown, read_table, stem, tags
-from anima.text.markdown import bullet_of, ended, heading_of, lines_of, newline_of, without_code, without_tail
+from anima.text.markdown import bullet_of, ended, heading_of, lines_of, lines_with_place, newline_of, without_tail
 from anima.text.notes import POSSIBLE
-from anima.text.pages import BANK, BEGIN, END, blocks_in, entities_in, is_point, placed, plain, slug_of
+from anima.text.pages import BANK, BEGIN, END, blocks_in, day_in, entities_in, is_point, placed, plain, slug_of
 from anima.text.reading import NEGATIONS, signs
 
 _SAID = read_table("dream", "sentences")
@@ -55,10 +56,10 @@ class Item:
 def items(markdown: str) -> list[Item]:
     """The notes of a log, one for each bullet (with what hangs below it) or plain line; no headings, code or comments."""
     found: list[Item] = []
-    for number, line in without_code(markdown):
+    for number, (line, place) in enumerate(lines_with_place(markdown), start=1):
         raw = line.rstrip("\r\n")
         bare = raw.strip()
-        if not bare or heading_of(raw) or bare.startswith("<!--"):
+        if not bare or place in ("code", "comment") or heading_of(raw) or bare.startswith("<!--"):
             continue
         if raw[:1].isspace() and not ((item := bullet_of(raw)) and item.text) and found and len(found[-1].raws) < 40:
             last = found[-1]
@@ -71,22 +72,22 @@ def items(markdown: str) -> list[Item]:
 def fact_of(line: str) -> tuple[str, date | None]:
     """What a line of MEMORY.md says, without its evidence, and since when it is said to be so."""
     text = without_tail(bullet_text(line))
-    if found := _SINCE.search(text):
-        return text[: found.start()], date.fromisoformat(found[1])
+    found = _SINCE.search(text)
+    if found and (since := day_in(found[1])):
+        return text[: found.start()], since
     return text, None
+
+
+def _nights(lines: Sequence[str]) -> list[tuple[int, int, date]]:
+    """The dreamed sections of a page: where the heading stands, from 0, where the section ends, and the night's date."""
+    heads = [n for n, line in enumerate(lines) if heading_of(line)]
+    marks = [(n, end, HEADING.match(lines[n].rstrip())) for n, end in pairwise([*heads, len(lines)])]
+    return [(n, end, night) for n, end, mark in marks if mark and (night := day_in(mark[1]))]
 
 
 def dreamed_on(markdown: str) -> dict[int, date]:
     """For each line number under a dreamed heading, the night's date."""
-    found: dict[int, date] = {}
-    night: date | None = None
-    for number, line in enumerate(lines_of(markdown), start=1):
-        if heading_of(line):
-            mark = HEADING.match(line.rstrip())
-            night = date.fromisoformat(mark[1]) if mark else None
-        elif night is not None:
-            found[number] = night
-    return found
+    return {n + 1: night for start, end, night in _nights(lines_of(markdown)) for n in range(start + 1, end)}
 
 
 def dreamed_page(
@@ -121,18 +122,11 @@ def dreamed_page(
 
 def without(markdown: str, numbers: Collection[int]) -> str:
     """The page without some of its lines, and without dreamed headings that stand over nothing then."""
-    kept: list[str] = []
-    waiting: list[str] = []  # a dreamed heading and the blank lines below it
-    for line in (line for n, line in enumerate(lines_of(markdown), start=1) if n not in numbers):
-        if waiting and line.strip():
-            if not heading_of(line):
-                kept += waiting
-            waiting = []
-        if HEADING.match(line.rstrip()):
-            waiting = [line]
-        else:
-            (waiting if waiting else kept).append(line)
-    return "".join(kept)
+    lines = [line for n, line in enumerate(lines_of(markdown), start=1) if n not in numbers]
+    bare = ((n, end) for n, end, _ in _nights(lines) if not "".join(lines[n + 1 : end]).strip())
+    for start, end in reversed([*bare]):
+        del lines[start:end]
+    return "".join(lines)
 
 
 def with_section(markdown: str, title: str, bullets: Sequence[str]) -> str:
@@ -148,20 +142,15 @@ def with_section(markdown: str, title: str, bullets: Sequence[str]) -> str:
 def folded(markdown: str) -> str:
     """The page with all dreamed sections but the newest in one: fewer headings, the same lines."""
     lines = lines_of(markdown)
-    places = [n for n, line in enumerate(lines) if HEADING.match(line.rstrip())]
-    if len(places) < 3:
+    if len(nights := _nights(lines)) < 3:
         return markdown
-    ends = [next((m for m in range(n + 1, len(lines)) if heading_of(lines[m])), len(lines)) for n in places]
-    newline, old = newline_of(markdown), list(zip(places, ends, strict=True))[:-1]
-    until = max(m[1] for n, _ in old if (m := HEADING.match(lines[n].rstrip())))
-    body = [line for start, end in old for line in lines[start + 1 : end] if line.strip()]
-    inside = {n for start, end in old for n in range(start, end)}
-    merged = [f"## Dreamed until {until} UTC{newline}", newline, *(ended(line) for line in body), newline]
-    first = old[0][0]
-    out: list[str] = []
-    for n, line in enumerate(lines):
-        out += merged if n == first else [] if n in inside else [line]
-    return "".join(out)
+    old, newline = nights[:-1], newline_of(markdown)
+    until = max(night for *_, night in old)
+    body = [ended(line) for start, end, _ in old for line in lines[start + 1 : end] if line.strip()]
+    for start, end, _ in reversed(old):
+        del lines[start:end]
+    lines[old[0][0] : old[0][0]] = [f"## Dreamed until {until} UTC{newline}", newline, *body, newline]
+    return "".join(lines)
 
 
 # -- the diary --------------------------------------------------------------------------------------------------------
@@ -339,14 +328,12 @@ def _bullets(text: str) -> Iterator[tuple[int, list[str]]]:
         hidden = max(hidden, section.private_end if section.private else 0)
         if section.title.casefold() == "retain" and not section.claimed and section.start >= hidden:
             spans.append((section.body, section.end))
-    at, start, parts, fence = 0, 0, list[str](), ""
-    for number, line in enumerate(lines_of(text), start=1):
+    at, start, parts = 0, 0, list[str]()
+    for number, (line, place) in enumerate(lines_with_place(text, nested=True), start=1):
         while spans and spans[0][1] <= at:
             spans.pop(0)
-        inside = bool(spans) and spans[0][0] <= at
+        is_text = bool(spans) and spans[0][0] <= at and not place
         at += len(line)
-        before, fence = fence, markdown.fence_after(line, fence, nested=True) if inside else ""
-        is_text = inside and not (before or fence)
         is_item = is_text and is_point(line)
         if parts and is_text and not is_item and line[:1].isspace() and line.strip():
             parts.append(line.strip())

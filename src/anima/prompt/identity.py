@@ -23,7 +23,7 @@ from anima.config import PersonaConfig
 from anima.errors import BadArguments, BadConfig, BadPath, BadText, NotFound, printable
 from anima.model import DocPath
 from anima.text.dates import parse_at, parse_duration
-from anima.text.markdown import BOM, bullet_of, fence_after, front_matter, front_matter_end, heading_of
+from anima.text.markdown import BOM, bullet_of, front_matter, heading_of, lines_with_place
 
 if TYPE_CHECKING:
     from random import Random  # only the type: the dice comes in by hand
@@ -86,43 +86,22 @@ def one_line(value: str) -> str:
 # -- reading: which lines count, and what they say --------------------------------------------------------------------
 
 CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]+")
-_LINE = re.compile(r"(?P<shown>[^\n]*?)(?:\r?\n|\Z)")
 _LABEL = re.compile(r"[ \t]*(?:[-+•][ \t]*|\*[ \t]+)?(?P<label>[^:：]{0,63})[:：]")
 _OWN = re.compile(
     r"[ \t]*[-+*][ \t]+(?P<bold>\*\*|__)(?P<label>[^:：*_=,\0]{1,40})(?:[:：](?P=bold)|(?P=bold)[:：])(?P<value>.*)"
 )
 _DECORATION = re.compile("[*_()（）\u2010-\u2015-]")
-_COMMENT = re.compile("<!(?=--).*?-->")  # `<!-->` opens and closes
+_COMMENT = re.compile(r"<!(?=--).*?(?:-->|\Z)")  # `<!-->` opens and closes; one that goes on hides the rest of its line
 _HIDDEN = "\0"  # stands for a comment
 
 
 def _lines(text: str) -> Iterator[str]:
     """Every line after the front matter, comments hidden; "" for one that does not count."""
-    fence, comment = "", False
-    first = front_matter_end(text) or (len(BOM) if text.startswith(BOM) else 0)
-    for match in _LINE.finditer(text, first):
-        if not match[0]:
-            continue
-        shown, before = match["shown"], fence
-        fence = fence if comment else fence_after(shown, fence, nested=True)
-        if before or fence:
-            yield ""
-        else:
-            # A line that begins in a comment is no Markdown at all, even after the comment's end.
-            live = not comment and not shown.lstrip().startswith("<!--")
-            hidden, comment = _hide_comments(shown, comment)
-            yield hidden if live else ""
-
-
-def _hide_comments(shown: str, inside: bool) -> tuple[str, bool]:
-    """The line with comments hidden, and whether one is still open at its end."""
-    if inside:
-        _, closing, shown = shown.partition("-->")
-        if not closing:
-            return _HIDDEN, True
-    head, ending, tail = shown.rpartition("-->")  # behind the last end none is closed any more
-    rest, opening, _ = tail.partition("<!--")
-    return _COMMENT.sub(_HIDDEN, head + ending) + rest + _HIDDEN * bool(opening), bool(opening)
+    for line, place in lines_with_place(text.removeprefix(BOM), nested=True):
+        # A line that begins in a comment is no Markdown at all, even after the comment's end.
+        if place != "front":
+            is_hidden = place or line.lstrip().startswith("<!--")
+            yield "" if is_hidden else _COMMENT.sub(_HIDDEN, line.removesuffix("\n").removesuffix("\r"))
 
 
 def _bullets(text: str) -> Iterator[tuple[str, str]]:

@@ -155,14 +155,22 @@ def comment_after(line: str, inside: bool) -> bool:
 
 
 def without_code(text: str, *, nested: bool = False) -> Iterator[tuple[int, str]]:
-    """The lines outside fenced code, each with its number. What is a heading ends code that was never closed."""
-    fence, at = "", 0
+    """The lines outside fenced code, each with its number."""
+    numbered = enumerate(lines_with_place(text, nested=nested), start=1)
+    return ((number, line) for number, (line, place) in numbered if place != "code")
+
+
+def lines_with_place(text: str, *, nested: bool = False) -> Iterator[tuple[str, str]]:
+    """Each line with what it stands in: "front" matter, "code" with its fences, a "comment" that a line above began, or "".
+    What is a heading ends code that was never closed. `nested`: also fences in lists, quotes, and set in."""
+    fence, inside, at = "", False, front_matter_end(text)
     ends = {part.start for part in sections(text) if not part.claimed} if "```" in text or "~~~" in text else ()
-    for number, line in enumerate(lines_of(text), start=1):
+    yield from ((line, "front") for line in lines_of(text[:at]))
+    for line in lines_of(text[at:]):
         before, at = "" if at in ends else fence, at + len(line)
-        fence = fence_after(line, before, nested=nested)
-        if not before and not fence:
-            yield number, line
+        fence = before if inside else fence_after(line, before, nested=nested)
+        yield line, "code" if before or fence else "comment" if inside else ""
+        inside = not fence and comment_after(line, inside)
 
 
 def without_tail(text: str, *, loose: bool = False) -> str:

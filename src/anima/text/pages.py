@@ -43,11 +43,8 @@ _FIELD = re.compile(
 _NO_TITLE = re.compile(r"[\x00-\x1f\x7f\x85\u2028\u2029]|<!--|-->")  # what would make more of a heading than its words
 _DREAMED = re.compile(r"Dreamed\b")
 _NO_LETTERS = bytes(byte for byte in range(128) if not chr(byte).isalnum() and byte != 10)
-_WORD, _CAPITAL, _MANY = (
-    re.compile(r"[^\W\d_]+"),
-    re.compile(r"[^\W\d_]"),
-    re.compile(r"\W*\w+s (?:are|were|have|do)\b"),
-)
+_WORD, _CAPITAL = re.compile(r"[^\W\d_]+"), re.compile(r"[^\W\d_]")
+_MANY = re.compile(r"\W*\w+s (?:are|were|have|do)\b")
 _GOES_ON = re.compile(r"[^\S\n]+\S|[a-zß-öø-ÿа-я]")  # a line of the item above it: set in, or going on in small letters
 
 
@@ -74,11 +71,8 @@ def placed(text: str, line: str, *, section: str | None = None, choose: Choose |
     likely: tuple[str, ...] = ()
     if section is None:
         section, target, likely = _most_alike(text, found, line, choose)
-    else:
-        target = _titled(text, section)
-        near = None if target or choose is None else _near(found, section)
-        if choose is not None and near is not None and choose([near.title], section) == near.title:
-            target = near
+    elif (target := _titled(text, section)) is None and choose is not None:
+        target = _near(found, section, choose)
     if target is not None:
         return Landed(markdown.add_to(text, found, target, line), target.title, likely)
     if not section.strip() or section.lstrip().startswith("#") or _NO_TITLE.search(section):
@@ -114,11 +108,9 @@ def filled(text: str, content: str) -> str:
 
 def _fields(text: str) -> Iterator[re.Match[str]]:
     """The fields of a page that a reader sees: bold labels outside of code and comments."""
-    at, fence, inside = 0, "", False
-    for line in lines_of(text):
-        before, fence = fence or inside, fence if inside else markdown.fence_after(line, fence)
-        inside = not fence and markdown.comment_after(line, inside)
-        found = None if before or fence or line.lstrip().startswith("<!--") else _FIELD.match(text, at)
+    at = 0
+    for line, place in markdown.lines_with_place(text):
+        found = None if place or line.lstrip().startswith("<!--") else _FIELD.match(text, at)
         if found and found["bold"]:
             yield found
         at += len(line)
@@ -129,10 +121,11 @@ def _titled(text: str, title: str) -> Section | None:
     return next((part for part in found if part.title.casefold() == title.casefold()), None)
 
 
-def _near(found: Sequence[Section], title: str) -> Section | None:
-    """The section whose heading is spelt nearly so: whoever named a new one may have meant it."""
-    near = get_close_matches(title.casefold(), [part.title.casefold() for part in found], n=1, cutoff=0.7)
-    return next((part for part in found if [part.title.casefold()] == near), None)
+def _near(found: Sequence[Section], title: str, choose: Choose) -> Section | None:
+    """The section whose heading is spelt nearly so, if whoever named a new one says that they meant it."""
+    titles = {part.title.casefold(): part for part in reversed(found)}
+    near = [titles[each] for each in get_close_matches(title.casefold(), titles, n=1, cutoff=0.7)]
+    return next((part for part in near if choose([part.title], title) == part.title), None)
 
 
 def opening_for(text: str) -> str:
@@ -388,13 +381,19 @@ def _fact(line: str, path: str, number: int) -> Fact:
     was = _WAS.search(text) if text.endswith(")_") else None
     at = was.start() if was else max(0, text.rfind("("))
     dated = was or _HELD.match(text, at)
+    if dated and all(map(day_in, filter(None, dated.groups()))):
+        *begins, until = map(day_in, dated.groups())
+        since = next(filter(None, begins), None)
+        return Fact(text=text[:at].rstrip(), path=path, line=number, since=since, until=until)
+    return Fact(text=text, path=path, line=number, since=None, until=None)
+
+
+def day_in(text: str | None) -> date | None:
+    """The day that a text such as 2026-05-08 names; None for none, and for a day that no month has."""
     try:
-        *begins, ends = dated.groups() if dated else (None,)
-        days = (next(filter(None, begins), None), ends)
-        since, until = (date.fromisoformat(day) if day else None for day in days)
-    except ValueError:  # a day that no month has is no date; the line stays as it is
-        return Fact(text=text, path=path, line=number, since=None, until=None)
-    return Fact(text=text[:at].rstrip() if dated else text, path=path, line=number, since=since, until=until)
+        return date.fromisoformat(text) if text else None
+    except ValueError:
+        return None
 
 
 def plain(text: str) -> str:

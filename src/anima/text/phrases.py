@@ -27,8 +27,7 @@ from anima.text.markdown import bullet_of, fence_after, heading_of, lines_of, un
 _Texts = Iterable[str]
 BROKEN_OFF = "…"  # stands where a text was cut
 LEAD = 8  # words of a longer phrase that are looked up first
-_STAMP = re.compile(r"\[\d{1,2}:\d{2}(?::\d{2})?\]\s+")
-_SPEAKER = re.compile(r"(?:User|Agent):\s+")
+_FRONT = re.compile(r"\A(?:\[\d{1,2}:\d{2}(?::\d{2})?\]\s+)?(?:(?:User|Agent):\s+)?")  # when it was said, and by whom
 _ESCAPE = re.compile(r"(?:(?<!\\)\\+u[0-9a-fA-F]{4})+")  # a letter in JSON, or in JSON inside of JSON
 _BREAK = re.compile(r"(?<!\\)\\+[nrt]")  # a line end or a tab there
 # Scripts that put no blanks between words are taken letter by letter; a sign that is no punctuation is a word too.
@@ -196,10 +195,7 @@ def said_in(line: str) -> str:
     text = unmarked(line).strip()
     if heading := heading_of(text):
         text = heading.title
-    for front in (_STAMP, _SPEAKER):
-        if found := front.match(text):
-            text = text[found.end() :].lstrip()
-    return " ".join(without_tail(text, loose=True).split())
+    return " ".join(without_tail(_FRONT.sub("", text, count=1), loose=True).split())
 
 
 def is_strong(said: str) -> bool:

@@ -354,7 +354,7 @@ def statements(text: str) -> Iterator[Statement]:
     lines, marks, marked = lines_of(text), markdown.marks_in(text), bytearray(len(text))
     markdown.paint(marked, marks.private, b"\x01")
     markdown.paint(marked, ((start, end) for start, end, _ in marks.shared), b"\x01")
-    kinds = _kinds(lines, text[: markdown.front_matter_end(text)].count("\n"))
+    kinds = _kinds(text)
     at, under = 0, list[tuple[int, str]]()
     for place, (line, kind) in enumerate(zip(lines, kinds, strict=True)):
         if kind == "heading":
@@ -367,16 +367,12 @@ def statements(text: str) -> Iterator[Statement]:
         at += len(line)
 
 
-def _kinds(lines: list[str], front: int) -> list[str]:
+def _kinds(text: str) -> list[str]:
     """What each line is: blank, heading, item, plain, hanging (it belongs to the one above), or other."""
     kinds: list[str] = []
-    fence, comment, depth = "", False, -1  # of the list we are in
-    for place, line in enumerate(lines):
-        before = fence
-        if not comment and place >= front:
-            fence = markdown.fence_after(line, fence)
-        kind = "other" if place < front or comment or before or fence else _kind(line)
-        comment = not fence and markdown.comment_after(line, comment)
+    depth = -1  # of the list we are in
+    for line, place in markdown.lines_with_place(text):
+        kind = "other" if place else _kind(line)
         if kind == "item":  # one that is deeper than its list hangs on the one above it
             indent = len(line) - len(line.lstrip())
             kind, depth = ("hanging", depth) if 0 <= depth < indent else (kind, indent)
