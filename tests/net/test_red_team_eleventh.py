@@ -16,7 +16,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from attacking import UNREVIEWED, need
+from attacking import UNREVIEWED, need, still_open
 
 from anima import BadArguments, Home, Refused, Scope, Session, overlay
 from anima.agent import framed
@@ -496,6 +496,50 @@ def test_where_something_is_added_at_the_end_tells_a_group_nothing_of_what_is_hi
             told.add("\n".join(session.read(place).split()))
         assert hidden in home.read(place).text
     assert len(told) == 1 and "bike" in "".join(told)
+
+
+@pytest.mark.parametrize("place", ["groups/telegram.team/memory/2026-05-08.md", TEAM])
+def test_what_a_flush_leaves_out_tells_a_group_no_hidden_line(home: Home, place: str) -> None:
+    told = set[str]()
+    for pin in ("7319", "2468"):
+        home.write(place, f"# Log\n\n## Safe <!-- private -->\n\n- The PIN of the safe is {pin}\n")
+        with home.session(scope=Scope.GROUP, group="team", channel="telegram") as session:
+            session.log("user", "Remember that the PIN of the safe is 7319")
+            status = session.flush("new").status
+            told.add(f"{status}: {session.read('groups/telegram.team/memory/2026-05-08.md')}")
+        home.delete("groups/telegram.team/memory/2026-05-08.md")
+    assert len(told) == 1 and "7319" in "".join(told)
+
+
+PLANS = "groups/telegram.team/plans/fire-ana.md"
+SECRET_PLAN = "## Fire Ana <!-- private -->\n\n- soon\n"
+
+
+@pytest.mark.parametrize("asked", [{}, {"path": "groups"}, {"path": "groups/telegram.team"}], ids=str)
+def test_a_page_of_which_a_group_sees_nothing_is_not_named_to_it(home: Home, asked: dict[str, str]) -> None:
+    told = list[object]()
+    home.write(TEAM, "# Memory\n\n- it leaks\n")
+    for is_there in (False, True):
+        if is_there:
+            home.write(PLANS, SECRET_PLAN)
+        with home.session(scope=Scope.GROUP, group="team", channel="telegram") as session:
+            calls = [("memory_tree", {"depth": 9, **asked}), ("memory_get", {"path": PLANS})]
+            calls += [("memory_tree", {"path": path}) for path in (PLANS, PLANS.rpartition("/")[0])]
+            told.append((session.run(calls), session.documents()))
+    assert told[0] == told[1]
+    home.write(PLANS, f"# Plans\n\n{SECRET_PLAN}")
+    with home.session(scope=Scope.GROUP, group="team", channel="telegram") as session:
+        assert PLANS in session.call("memory_tree", {"depth": 9})["entries"]
+
+
+@still_open("names", "the listing of knowledge in a prompt names pages of which its listener sees nothing")
+@pytest.mark.parametrize("who", [{"scope": "main", "sender": "telegram:66"}, {"scope": "heartbeat"}], ids=str)
+def test_a_page_of_knowledge_of_which_nothing_is_seen_is_not_named_in_a_prompt(home: Home, who: dict[str, str]) -> None:
+    home.write("knowledge/boat.md", "# Boat\n\n- it leaks\n")
+    home.write("knowledge/fire-ana.md", SECRET_PLAN)
+    prompt = home.prompt(**who).text
+    need("knowledge/boat.md" in prompt, "knowledge is listed")
+    assert "fire-ana" not in prompt
 
 
 # -- texts that cost more the longer they are --------------------------------------------------------------------------------

@@ -112,16 +112,10 @@ class Calling:
             return [], ["transcripts are not searched here"]
         found = transcripts.find(query, transcripts.asker(self.listener), limit=limit, max_chars=700)
         self._hand.take_in("", sessions=(hit.session_id for hit in found.hits))
-        hits = [
-            {
-                "path": transcripts.path_of(hit.session_id),
-                "start_line": hit.entry + 1,
-                "end_line": hit.entry + 1,
-                "text": f"{hit.role}: {hit.preview}",
-                "score": round(1 / rank, 4),
-                "provider": "sessions",
-                "citation": f"session {hit.session_id}, entry {hit.entry} ({hit.timestamp[:16]})",
-            }
+        hits: list[dict[str, Any]] = [
+            {"path": transcripts.path_of(hit.session_id), "start_line": hit.entry + 1, "end_line": hit.entry + 1}
+            | {"text": f"{hit.role}: {hit.preview}", "score": round(1 / rank, 4), "provider": "sessions"}
+            | {"citation": f"session {hit.session_id}, entry {hit.entry} ({hit.timestamp[:16]})"}
             for rank, hit in enumerate(found.hits, start=1)
         ]
         return hits, list(found.notes) if hits else [*found.notes, "no transcript of yours holds these words"]
@@ -258,7 +252,7 @@ class Calling:
         if folder and not self.listener.sees_all:  # empty for them and not there are one answer
             is_known = False
             with suppress(NoSuchDocument, BadPath):
-                is_known = self.lists(folder) or self.lists(f"{folder}/")
+                is_known = self.lists(f"{folder}/" if [*self._documents.list_all(folder)] else folder)
             if not is_known:
                 raise NoSuchDocument(folder)
         found = [entry for entry in self._tree(folder, depth) if self.lists(entry)]
@@ -280,7 +274,13 @@ class Calling:
         place, layout = DocPath.parse(entry.rstrip("/")), self._layout
         if entry.endswith("/"):
             return any(self.lists(each.path) for each in self._documents.list_all(place.text))
-        return layout.row_of(place).kind != "session" and self.listener.sees(layout, place)
+        is_listed = layout.row_of(place).kind != "session" and self.listener.sees(layout, place)
+        if self.listener.sees_all or not is_listed:
+            return is_listed
+        with suppress(HomeError):  # one that cannot be read is there all the same
+            text = self._text(place)
+            return text is not None and (not text or bool(self.listener.view(layout, place, text).text))
+        return True
 
     def _memory_history(self, *, path: str, limit: int, diff: bool) -> dict[str, Any]:
         if not self.listener.sees_all:  # a revision tells of everything that changed with it

@@ -198,7 +198,7 @@ class Flushing:
         paths = [listener.daily_path(layout, day) for day in days]
         if listener.scope is Scope.MAIN and layout.has("memory"):
             paths.append(DocPath.parse(listener.path_of(layout.row("memory"))))
-        texts = [self._site.text_of(path) or "" for path in paths]
+        texts = [listener.view(layout, path, self._site.text_of(path) or "").text for path in paths]
         writer = self._hand.rooms.writer()
         waiting = [change for p in writer.proposals.all() if p.session == self._hand.id for change in p.changes]
         texts += [change.text for change in waiting if not owned or change.origin is Origin.OWNER]
