@@ -16,7 +16,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from attacking import UNREVIEWED, need, still_open
+from attacking import UNREVIEWED, need
 
 from anima import BadArguments, Home, Refused, Scope, Session, overlay
 from anima.agent import framed
@@ -532,7 +532,6 @@ def test_a_page_of_which_a_group_sees_nothing_is_not_named_to_it(home: Home, ask
         assert PLANS in session.call("memory_tree", {"depth": 9})["entries"]
 
 
-@still_open("names", "the listing of knowledge in a prompt names pages of which its listener sees nothing")
 @pytest.mark.parametrize("who", [{"scope": "main", "sender": "telegram:66"}, {"scope": "heartbeat"}], ids=str)
 def test_a_page_of_knowledge_of_which_nothing_is_seen_is_not_named_in_a_prompt(home: Home, who: dict[str, str]) -> None:
     home.write("knowledge/boat.md", "# Boat\n\n- it leaks\n")

@@ -445,7 +445,7 @@ class _Gathering:
         found = sorted(beneath(self._documents, folder, DEEPEST, self.notes))
         others = [path for path in found if fold(path) != fold(f"{folder}/KNOWLEDGE.md")]
         others = self._fit(folder, others, visible=True)
-        listed = "\n".join(f"- {path}" for path in others[:MAX_LISTED])
+        listed = "\n".join(f"- {path}" for path in others[:MAX_LISTED] if self._is_named(path))
         if len(others) > MAX_LISTED:
             listed += f"\n- … and {len(others) - MAX_LISTED} more; memory_tree lists them"
         if not listed:
@@ -458,6 +458,11 @@ class _Gathering:
             return
         text = f"{entry.text.rstrip()}\n\n{listing}"
         yield replace(entry, text=text, chars_raw=entry.chars_raw + len(text) - len(entry.text))
+
+    def _is_named(self, path: str) -> bool:
+        """Whether this listener may know that a page is there: they see something of it, or nobody sees anything."""
+        document = None if self._listener.sees_all else self._document_or_none(path)
+        return document is None or not document.text or bool(self._seen(document, True)[0].text)
 
     def _fit(self, folder: str, names: Sequence[str], *, visible: bool) -> list[str]:
         """The names that may stand in a prompt: those that give its reader no order."""
