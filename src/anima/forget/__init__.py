@@ -18,7 +18,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from anima.errors import BadArguments, BadText, HomeError, NoSuchDocument, NoSuchSession, StaleWrite
-from anima.forget.holders import Holder, Looked, Versions, is_document, without
+from anima.forget.holders import Holder, Hunt, Versions, is_document, without
 from anima.layout import Policy, layer_at, layer_of, starter_lines
 from anima.ledger.views import OWNERS
 from anima.memory import Proposal, content_of
@@ -163,7 +163,7 @@ class Forget:
                 elif is_now and number not in chosen and said:
                     held[flat(said).text] += 1
         alone = [said for said in weak if sought.purge and not held[flat(said).text]]
-        sought.words = Looked(lines=strong, whole=alone)
+        sought.words = Hunt(lines=strong, whole=alone)
         return tuple(strong)
 
     def _dreamed_from(self, sought: Choice, documents: Iterable[Document]) -> frozenset[str]:
@@ -326,7 +326,7 @@ class Asked:
 
     @property
     def words(self) -> Wanted:
-        return Looked(texts=self.texts, pattern=self.pattern)
+        return Hunt(texts=self.texts, pattern=self.pattern)
 
 
 def asked_of(site: Site, **wish: Any) -> Asked:

@@ -31,7 +31,7 @@ _BRIEF = 1_000  # characters of a text of which nothing is kept: transcripts hav
 _TEXTS = frozenset({"text", "reason", "opening", "shown", "message", "said"})
 
 
-class Looked(Wanted):
+class Hunt(Wanted):
     """What is looked for, and where it was found: plan, deed and proof come to the same texts, and so does history."""
 
     def __init__(self, **wanted: Any) -> None:
