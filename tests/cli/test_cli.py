@@ -779,6 +779,15 @@ def test_an_interrupt_is_exit_code_130_and_one_line(tmp_path: Path) -> None:
     assert shown.endswith("\nstopped; nothing is half done\n")  # on a line of its own, and not behind the question
 
 
+def test_a_no_at_the_terminal_says_that_nothing_was_done(aria: Path) -> None:
+    token = "ghp_" + "a1B2c3D4e5F6g7H8i9J0" + "k1L2m3N4o5P6q7R8"
+    fact = f"The token is {token}"
+    code, shown = on_a_terminal("remember", fact, "--home", aria, until=b"Write it?", keys=b"n\n", NO_COLOR="1")
+
+    assert code == 130 and shown.endswith("nothing was done\n") and "stopped" not in shown
+    assert token not in (aria / "MEMORY.md").read_text(encoding="utf-8")
+
+
 def test_saying_no_at_the_terminal_trusts_nothing(cli: Cli, tmp_path: Path) -> None:
     (tmp_path / "x").mkdir()
     (tmp_path / "x" / "anima.toml").write_text("[gate]\npreset = 'open'\n", encoding="utf-8")

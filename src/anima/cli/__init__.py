@@ -96,8 +96,6 @@ def main() -> None:
         sys.stderr = open(os.devnull, "w")  # whoever presses Tab wants to read no remarks
         sys.exit(shell_complete(program, {}, "anima", COMPLETE, asked))
     code = run(sys.argv[1:])
-    if code == INTERRUPTED:
-        whisper("stopped; nothing is half done")
     try:
         sys.stdout.flush()
     except OSError as error:  # a pipe whose reader is gone is not worth a word; a disk that is full is
@@ -115,8 +113,9 @@ def run(arguments: Sequence[str]) -> int:
     except click.exceptions.Exit as ended:
         return ended.exit_code
     except (KeyboardInterrupt, EOFError, click.Abort) as ended:
-        if ended.__context__ or not isinstance(ended, click.Abort):  # not where somebody said no
-            whisper("")  # closes the line on which a terminal shows ^C
+        is_no = isinstance(ended, click.Abort) and not ended.__context__
+        # A terminal shows ^C on a line that is still open.
+        whisper("nothing was done" if is_no else "\nstopped; nothing is half done")
         return INTERRUPTED
     except BrokenPipeError:
         return 0

@@ -144,18 +144,13 @@ def open_(path: str | None, dialect: str | None, home: str | None) -> Reply:
 
 @command(opens=False, owners=lambda given: given["repair"] and not given["dry_run"])
 def doctor(home: str | None, repair: bool, dry_run: bool, set_: Sequence[str]) -> Reply:
-    import time
-
     from anima.connect.connections import silent_hosts
     from anima.home.folders import doctor as look_after
 
-    place, started = home_path(home), time.monotonic()
-
-    def progress(what: str) -> None:
-        if sys.stderr.isatty() and time.monotonic() - started > 1.0:
-            whisper(f"anima: looking at {what} …")
-
-    health = look_after(place, repair=repair, dry_run=dry_run, settings=parsed(set_), progress=progress)
+    place = home_path(home)
+    with show.progress_bar("looking") as step:
+        tell = (lambda what: step(0, None, f"looking at {what}")) if step else (lambda _: None)
+        health = look_after(place, repair=repair, dry_run=dry_run, settings=parsed(set_), progress=tell)
     code = 0 if health.ok else 1
     if repair or dry_run:
         return Reply({"ok": health.ok, **plain(health), "remarks": health.left}, lambda: _show_mended(health), code)

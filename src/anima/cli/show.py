@@ -187,7 +187,7 @@ def patient(what: str, *, after: float = 1.0) -> Iterator[None]:
 
 
 @contextmanager
-def progress_bar(what: str) -> Iterator[Callable[[int, int], None] | None]:
+def progress_bar(what: str) -> Iterator[Callable[..., None] | None]:
     """A bar on standard error, once the work takes longer than a second; none where there is no terminal."""
     if not sys.stderr.isatty():
         yield None
@@ -199,13 +199,13 @@ def progress_bar(what: str) -> Iterator[Callable[[int, int], None] | None]:
     started = time.monotonic()
     bars: list[Any] = []
 
-    def step(done: int, total: int) -> None:
+    def step(done: int, total: int | None, now: str = what) -> None:
         if not bars and time.monotonic() - started > 1:
             bars.append(Progress(console=console(stderr=True, is_live=True), transient=True))
             bars[0].start()
             bars.append(bars[0].add_task(what, total=total))
         if bars:
-            bars[0].update(bars[1], completed=done, total=total)
+            bars[0].update(bars[1], completed=done, total=total, description=now)
 
     try:
         yield step
