@@ -218,10 +218,9 @@ class Transcript:
         if len(content) >= MAX_LINE:
             raise BadArguments(f"what was said has at most {MAX_LINE:,} bytes, and this {len(content):,} characters")
         (text, kinds), source = self._redacted(content), self.header.source_plugin if role == "user" else ""
-        turn = Turn(
-            timestamp=self._now(), role=role, content=text, sender_id=sender_id, message_id=message_id, name=name
-        )
-        return self._added(replace(turn, source_plugin=source, redacted=kinds))
+        told: dict[str, Any] = {"timestamp": self._now(), "role": role, "content": text, "source_plugin": source}
+        told |= {"sender_id": sender_id, "message_id": message_id, "name": name, "redacted": kinds}
+        return self._added(Turn(**told))
 
     def call(
         self,

@@ -74,7 +74,7 @@ def edit_of(
         return None
     if new is None:
         return Edit(path=actual, kind=Kind.DELETE, base=base, before=before)
-    size = len(new.encode("utf-8"))
+    size = len(new) if new.isascii() else len(new.encode("utf-8"))
     if size > MAX_BYTES:
         raise BadText(change.path.text, f"it would have {size:,} bytes; a document has at most {MAX_BYTES:,}")
     begin(new)

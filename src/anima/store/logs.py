@@ -172,8 +172,8 @@ class LineFile(Handle, OpenLog):
                     found = self._store.stat(self.logs.path_of(self.id))
                     if found is None:
                         raise NoSuchSession(f"{self.id}: its transcript was removed")
-                    if found.st_ino == os.fstat(self._fd).st_ino:
-                        yield self.size()
+                    if found.st_ino == (here := os.fstat(self._fd)).st_ino:
+                        yield here.st_size
                         return
                 finally:
                     unlock(self._fd, self._reopen)
