@@ -136,7 +136,7 @@ def test_a_dropped_document_is_gone_with_its_words(index: Index) -> None:
     assert index.drop(["a.md", "never.md"]) == 1
     assert found(index, "secretword") == []
     assert set(index.known()) == {"b.md"}
-    assert not len(index.look(Filter(), ["secretword"]).match("secretword")[0])
+    assert not len(index.look(Filter(), ["secretword"]).postings["secretword"][0])
 
 
 def test_a_view_does_not_change_when_others_write(index: Index) -> None:
@@ -146,7 +146,7 @@ def test_a_view_does_not_change_when_others_write(index: Index) -> None:
     index.drop(["a.md"])
 
     assert view.count == 1
-    assert len(view.match("alpha")[0]) == 1
+    assert len(view.postings["alpha"][0]) == 1
     assert view.rows([0]) == [None]
 
 
@@ -239,7 +239,7 @@ def test_a_word_is_counted_in_each_unit(index: Index) -> None:
     index.put([document("a.md", "# Boats\n\n- boat boat\n- tea\n- boat\n")])
     view = index.look(Filter(), ask("boat"))
 
-    places, counts = view.match("boat")
+    places, counts = view.postings["boat"]
     assert list(view.sight.rows["start"][places]) == [3, 4, 5]
     assert list(counts) == [2.5, 0.5, 1.5]  # a heading counts half for what stands under it
 
@@ -634,3 +634,24 @@ def test_a_document_of_many_lines_is_put_in_one_piece(opened: Open) -> None:
 
     assert found(index, "needle")[0][1] == 5001
     assert index.look(Filter()).count == 5001
+
+
+def test_a_word_stands_where_it_stands_however_much_came_and_went(opened: Open) -> None:
+    index, kept = opened(), dict[str, str]()
+    for n in range(60):  # now a document more, now one that grows, now one that goes
+        name = f"{n * 7 % 40}.md"
+        kept[name] = kept.get(name, "") + f"- boat number {n} boat\n- tea and word{n % 9}\n"
+        index.put([document(name, kept[name])])
+        if n % 5 == 4:
+            kept.pop(gone := f"{n * 3 % 40}.md", None)
+            index.drop([gone])
+        words = ["boat", "tea", f"word{n % 9}", "nowhere"]
+        view = index.look(Filter(), words)
+        for word in words:
+            places, counts = view.postings[word]
+            stands = [(view.sight.documents[view.sight.doc[at]].path, view.sight.rows["start"][at]) for at in places]
+            said = {(path, at): line for path, text in kept.items() for at, line in enumerate(text.splitlines(), 1)}
+            assert list(places) == sorted(set(places))
+            assert {each: counts[k] for k, each in enumerate(stands)} == {
+                each: line.split().count(word) for each, line in said.items() if word in line.split()
+            }

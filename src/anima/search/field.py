@@ -31,6 +31,7 @@ ALL_SCOPES: Final = 0x7FFFFFFF
 SCALE: Final = 4000
 REACH: Final = 2  # neighbours on either side that a window covers
 MANY_DEAD: Final = 0.25
+MANY_NEW: Final = 1.25
 MANY_BYTES: Final = 32 << 20
 FACE: Final = "\t"  # stands in no path; behind it, whose sight of the document it is
 SHIFT: Final = 24  # a unit's key is its part's, shifted, plus its number in that part
@@ -153,10 +154,16 @@ class Field:
 
     def _clear_words(self) -> None:
         self._low, self._high, self._place = _Column("<u4"), _Column("<u4"), _Column("<u4")
+        self._sorted = 0  # how many of them stand in the order of `_low`; the others are few, and the newest
 
     def _add_words(self, low: NDArray[Any], high: NDArray[Any], place: NDArray[Any]) -> None:
         for column, values in ((self._low, low), (self._high, high), (self._place, place)):
             column.grow(len(values))[:] = values
+        if len(self._low.rows) > self._sorted * MANY_NEW:
+            self._sorted = len(self._low.rows)
+            order = np.sort(self._low.rows.astype("<u8") << 32 | np.arange(self._sorted, dtype="<u8")) & 0xFFFFFFFF
+            for column in (self._low, self._high, self._place):
+                column.rows[:] = column.rows[order]
 
     @property
     def matrix(self) -> NDArray[np.float32] | None:
@@ -190,8 +197,10 @@ class Field:
 
     def posting(self, word: str) -> Posting:
         """Where a word stands: rows of the field, ascending, and how often."""
-        low, high = (np.uint32(half) for half in (hash_of(word) & 0xFFFFFFFF, hash_of(word) >> 32))
-        at = np.flatnonzero(self._low.rows == low)
+        low, high = np.frombuffer(hash_bytes(word), dtype="<u4")
+        sorted, new = np.split(self._low.rows, [self._sorted])
+        first, last = np.searchsorted(sorted, low), np.searchsorted(sorted, low, side="right")
+        at = np.concatenate([np.arange(first, last), len(sorted) + np.flatnonzero(new == low)])
         place = self._place.rows[at[self._high.rows[at] == high]]
         return (place >> 8).astype(np.int64), (place & 0xFF) / 2.0
 
@@ -237,7 +246,7 @@ class Field:
         self._clear_words()
         moved = (slots[place[stay] >> 8].astype(np.uint32) << 8) | (place[stay] & 0xFF)
         self._add_words(low[stay], high[stay], moved)
-        self.units = self.units[keep]
+        self.units = self.units.take(keep)
 
     def _add(self, rows: Sequence[PartRow[Packed]]) -> None:
         parts = [row.packed for row in rows]
@@ -299,42 +308,55 @@ class Horizon:
             mask &= units["trusted"]
         seen = np.flatnonzero(mask)
         order = (units["doc"][seen] << SHIFT) + units["n"][seen]
-        self.is_straight = len(seen) < 2 or bool((order[1:] > order[:-1]).all())
         # By document and number: what was added to a document later stands at the end of the field. Nearly sorted already.
-        self.at: Ints = seen if self.is_straight else seen[np.argsort(order, kind="stable")]
-        self.rows = units[self.at]
+        self.at: Ints = seen[np.argsort(order, kind="stable")]
+        self.rows = units.take(self.at)  # by an index in brackets whole rows are copied a hundred times slower
         self.place = np.full(len(units), -1, dtype=np.int64)
         self.place[self.at] = np.arange(len(self.at))
-        doc_ids: Ints = self.rows["doc"].astype(np.int64)
-        fresh = np.ones(len(doc_ids), dtype=np.bool_)
-        fresh[1:] = doc_ids[1:] != doc_ids[:-1]
+        fresh = [np.diff(self.rows[name], prepend=-1) != 0 for name in ("doc", "start", "end")]
         # Visible documents numbered 0.. in the order of their units; one without a visible unit is not there.
-        self.doc: Ints = np.cumsum(fresh) - 1
-        starts = np.flatnonzero(fresh)
-        self.documents = [shown[int(key)] for key in doc_ids[starts]]
-        self.path_rank: Ints = np.zeros(len(self.documents), dtype=np.int64)
-        order = sorted(range(len(self.documents)), key=lambda n: self.documents[n].path)
-        self.path_rank[order] = np.arange(len(order))
+        self.doc: Ints = np.cumsum(fresh[0]) - 1
+        self.lines: Ints = np.cumsum(
+            np.any(fresh, axis=0)
+        )  # one number for units on the same lines; they are neighbours
+        starts = np.flatnonzero(fresh[0])
+        self.documents = [shown[key] for key in self.rows["doc"][starts].tolist()]
+        ranks = {path: rank for rank, path in enumerate(sorted(row.path for row in self.documents))}
+        self.path_rank: Ints = np.array([ranks[row.path] for row in self.documents], dtype=np.int64)
         self.days: Ints = np.array([row.day for row in self.documents], dtype=np.int64)
-        self.count = len(self.at)
+        self.count, self.embedded = len(self.at), int(np.count_nonzero(self.rows["embedded"]))
         self.length: Floats = self.rows["length"] / 2.0
-        self.same = [self.doc[step:] == self.doc[:-step] for step in range(1, REACH + 1)]
+        # Places with so much room between two documents that a window never reaches from one into the other.
+        self.apart: Ints = np.arange(self.count) + REACH * (self.doc + 1)
+        self.room = self.count + REACH * (len(self.documents) + 1)
         self.window_length = self.windowed(self.length)
         self.window_count = np.maximum(self.windowed(np.ones(self.count)), 1.0)
         self.document_length: Floats = np.add.reduceat(self.length, starts) if self.count else np.zeros(0)
+        every = (self.length, self.window_length, self.document_length)
+        self.means = [float(np.mean(each)) if self.count else 0.0 for each in every]
+
+    def seen(self, posting: Posting) -> Posting:
+        """What is visible of it, by positions, ascending."""
+        places, counts = self.place[posting[0]], posting[1]
+        order = np.argsort(places, kind="stable")
+        order = order[places[order] >= 0]
+        return places[order], counts[order]
 
     def windowed(self, values: Floats) -> Floats:
         """For each unit the sum over itself and its neighbours in the same document."""
-        total = values.copy()
-        for step, same in enumerate(self.same, 1):
-            total[:-step] += np.where(same, values[step:], 0.0)
-            total[step:] += np.where(same, values[:-step], 0.0)
-        return total
+        alone = np.zeros(self.room)
+        alone[self.apart] = values
+        total = alone.copy()
+        for step in range(1, REACH + 1):
+            total[:-step] += alone[step:]
+            total[step:] += alone[:-step]
+        return total.take(self.apart)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldView:
-    """One consistent sight of an index. `postings` holds the words that were asked for; positions are 0..count-1."""
+    """One consistent sight of an index. `postings` hold for each word that was asked for where it stands, as positions from 0
+    to count - 1, ascending, and how often (a trail counts half)."""
 
     sight: Horizon
     total: int  # units in the index, visible or not
@@ -349,17 +371,6 @@ class FieldView:
     def count(self) -> int:
         return self.sight.count
 
-    def match(self, word: str) -> Posting:
-        """Where a word stands: the positions of visible units, ascending, and how often (a trail counts half)."""
-        slots, counts = self.postings.get(word, _NOWHERE)
-        places = self.sight.place[slots]
-        seen = places >= 0
-        places, counts = places[seen], counts[seen]
-        if self.sight.is_straight:
-            return places, counts
-        order = np.argsort(places, kind="stable")
-        return places[order], counts[order]
-
     def nearest(self, vector: NDArray[np.float32]) -> Floats:
         """The cosine of every visible unit with a vector of length one; 0 where a unit has none."""
         if self.matrix is None or self.matrix.shape[1] != len(vector):
@@ -371,21 +382,18 @@ class FieldView:
         cosine: Floats = product.astype(np.float64) / (SCALE * SCALE)
         return cosine
 
-    def rows(self, positions: Sequence[int]) -> list[tuple[str, str, tuple[str, ...]] | None]:
+    def rows(self, positions: Sequence[int] | Ints) -> list[tuple[str, str, tuple[str, ...]] | None]:
         """The units as they are shown, each with its name and its tags; None for one that was dropped since then."""
-        rows = self.sight.rows[np.asarray(positions, dtype=np.int64)]
-        found = list[tuple[str, str, tuple[str, ...]] | None]()
+        rows = self.sight.rows.take(np.asarray(positions, dtype=np.int64))
         parts = self.shown({key >> SHIFT for key in rows["key"].tolist()})
-        for row in rows:
-            if (part := parts.get(int(row["key"]) >> SHIFT)) is None:
+        opened = {id: (part.digest[:12], *json.loads(part.said)) for id, part in parts.items()}
+        found = list[tuple[str, str, tuple[str, ...]] | None]()
+        for key, start, end, n in zip(*(rows[name].tolist() for name in ("key", "start", "end", "n")), strict=True):
+            if (part := opened.get(key >> SHIFT)) is None:
                 found.append(None)
                 continue
-            line, text, _, tags = json.loads(part.said)
-            lines = text.split("\n")[int(row["start"]) - line : int(row["end"]) - line + 1]
-            own_tags = tags[int(row["key"]) & ((1 << SHIFT) - 1)]
+            digest, line, text, _, tags = part
+            lines = text.split("\n")[start - line : end - line + 1]
             text = "\n".join(line.rstrip("\r") for line in lines)
-            found.append((text, f"{part.digest[:12]}:{row['n']}", tuple(own_tags.split())))
+            found.append((text, f"{digest}:{n}", tuple(tags[key & ((1 << SHIFT) - 1)].split())))
         return found
-
-
-_NOWHERE: Final[Posting] = (np.zeros(0, dtype=np.int64), np.zeros(0))

@@ -110,12 +110,12 @@ class Index:
             return FieldView(
                 sight=sight,
                 total=len(field.units),
-                model=self._mark.made_for.partition(" ")[2] if sight.rows["embedded"].any() else None,
-                missing=int(np.count_nonzero(~sight.rows["embedded"])) if self._embedder is not None else 0,
+                model=self._mark.made_for.partition(" ")[2] if sight.embedded else None,
+                missing=sight.count - sight.embedded if self._embedder is not None else 0,
                 speakers=field.speakers,
                 shown=self._shown,
                 matrix=field.matrix,
-                postings={word: field.posting(word) for word in dict.fromkeys(words)},
+                postings={word: sight.seen(field.posting(word)) for word in dict.fromkeys(words)},
             )
 
     def incomplete(self) -> dict[str, int]:

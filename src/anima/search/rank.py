@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 from anima.errors import BadArguments
 from anima.model import DocPath, Embedder
 from anima.search.embed.client import EmbedderDown
-from anima.search.field import Bools, FieldView, Filter, Floats, Ints, path_of
+from anima.search.field import REACH, Bools, FieldView, Filter, Floats, Ints, path_of
 from anima.search.index import Index
 from anima.text import ask, cut, first_person
 from anima.text.dates import spans_in
@@ -219,10 +219,10 @@ def _vector(embedder: Embedder | None, query: Query, view: FieldView) -> tuple[N
         return None, [f"{down}; found by words alone"]
     if isinstance(embedder, WordEmbedder):  # drawn towards its rare words: they say what it is about
         raw = query.text.split()[:64]
-        forms = [[form for form in cut(word) if form in view.postings] for word in raw]
-        rarity = [max((_idf(view.count, len(view.match(form)[0])) for form in each), default=0.0) for each in forms]
-        weights = np.array(rarity, dtype=np.float32)
-        vector = _unit(vector + _unit((embedder.word_vectors(raw) * weights[:, None]).sum(axis=0)))
+        rarity = {word: _idf(view.count, len(places)) for word, (places, _) in view.postings.items()}
+        rarest = [max((rarity.get(form, 0.0) for form in cut(word)), default=0.0) for word in raw]
+        weights = np.array(rarest, dtype=np.float32)[:, None]
+        vector = _unit(vector + _unit((embedder.word_vectors(raw) * weights).sum(axis=0)))
     lacking = "some lines have no vector yet (anima index --backfill makes them) and are found by words alone"
     return vector, [lacking] if view.missing else []
 
@@ -242,7 +242,8 @@ def _signals(view: FieldView, query: Query, words: Sequence[str], vector: NDArra
     unit, window, file = _word_scores(view, words, frozenset(own))
     meaning = view.nearest(vector) if vector is not None else none
     spans = spans_in(query.text, at=query.day)
-    near = [max((s.nearness(date.fromordinal(int(d))) for s in spans), default=0.0) if d else 0.0 for d in sight.days]
+    days = sight.days.tolist() if spans else ()
+    near = [max(span.nearness(date.fromordinal(day)) for span in spans) if day else 0.0 for day in days]
     of = {
         "words": unit,
         "meaning": meaning,
@@ -270,35 +271,31 @@ def _word_scores(view: FieldView, words: Sequence[str], own: frozenset[str]) -> 
     """BM25 of each unit, of its window, and of its file. A speaker's name counts in the file alone."""
     sight = view.sight
     unit, window, file = np.zeros(view.count), np.zeros(view.count), np.zeros(len(sight.documents))
-    means = (float(np.mean(sight.length)), float(np.mean(sight.window_length)), float(np.mean(sight.document_length)))
     for word in words:
-        places, counts = view.match(word)
+        places, counts = view.postings[word]
         if not len(places):
             continue
         if word in own:
-            unit[places] += _idf(view.count, len(places)) * _bm25(counts, sight.length[places], means[0])
+            unit[places] += _idf(view.count, len(places)) * _bm25(counts, sight.length[places], sight.means[0])
             around, summed = _around(view, places, counts)
             rarity = _idf(view.count, len(around))
-            window[around] += rarity * _bm25(summed, sight.window_length[around], means[1])
+            window[around] += rarity * _bm25(summed, sight.window_length[around], sight.means[1])
         held: Floats = np.bincount(sight.doc[places], weights=counts, minlength=len(file)).astype(np.float64)
-        docs = np.flatnonzero(held)
-        file[docs] += _idf(len(file), len(docs)) * _bm25(held[docs], sight.document_length[docs], means[2])
+        docs = np.flatnonzero(held > 0)
+        file[docs] += _idf(len(file), len(docs)) * _bm25(held[docs], sight.document_length[docs], sight.means[2])
     return unit, window, file[sight.doc]
 
 
 def _around(view: FieldView, places: Ints, counts: Floats) -> tuple[Ints, Floats]:
     """The units whose window holds a word, and how often. Sums of halves are exact in whatever order."""
-    sight = view.sight
-    dense = np.zeros(view.count)
-    dense[places] = counts
-    for step, same in enumerate(sight.same, 1):
-        before = places[places >= step]
-        before = before[same[before - step]]
-        dense[before - step] += counts[np.searchsorted(places, before)]
-        after = places[places < view.count - step]
-        after = after[same[after]]
-        dense[after + step] += counts[np.searchsorted(places, after)]
-    around = np.flatnonzero(dense)
+    sight, at = view.sight, view.sight.apart[places]
+    dense = np.zeros(sight.room)
+    dense[at] = counts
+    for step in range(1, REACH + 1):
+        dense[at + step] += counts
+        dense[at - step] += counts
+    dense = dense[sight.apart]
+    around = np.flatnonzero(dense > 0)
     return around, dense[around]
 
 
@@ -340,8 +337,8 @@ def _by_rank(view: FieldView, query: Query, signals: _Signals) -> _Scored:
     parts = {"words": np.zeros(view.count), "meaning": np.zeros(view.count)}
     for name, given in parts.items():
         values = signals.of[name]
-        for rank, place in enumerate(_ranked(view, values, values > 0, _pool(query)), 1):
-            given[place] = 1.0 / (RRF_K + rank)
+        best = _ranked(view, values, values > 0, _pool(query))
+        given[best] = 1.0 / (RRF_K + np.arange(1, len(best) + 1))
     raw = parts["words"] + parts["meaning"]
     legs = (query.legs != "meaning") + signals.has_meaning
     return raw / (legs * RRF_BEST), raw > 0, {**parts, "rrf": raw}
@@ -351,7 +348,7 @@ def _pool(query: Query) -> int:
     return max(POOL, 4 * query.limit)
 
 
-def _ranked(view: FieldView, values: Floats, eligible: Bools, want: int) -> list[int]:
+def _ranked(view: FieldView, values: Floats, eligible: Bools, want: int) -> Ints:
     """The best positions, ties by path and line; of several units on the same lines only the best."""
     sight, places, depth = view.sight, np.flatnonzero(eligible), 2 * want + 20
     while True:
@@ -359,21 +356,12 @@ def _ranked(view: FieldView, values: Floats, eligible: Bools, want: int) -> list
         if len(places) > depth:  # the highest values, and all that are as good as the last of them
             held = values[places]
             chosen = places[held >= np.partition(held, len(held) - depth)[len(held) - depth]]
-        rows = sight.rows[chosen]
-        ties = (rows["n"], rows["start"], sight.path_rank[sight.doc[chosen]])
-        ordered: Ints = chosen[np.lexsort((*ties, -values[chosen]))]
-        found: dict[tuple[int, int, int], int] = {}
-        for place, lines in zip(ordered.tolist(), _lines(view, ordered), strict=True):
-            found.setdefault(lines, place)
-        if len(found) >= want or len(chosen) == len(places):
-            return list(found.values())[:want]
+        # Within a document, places are in the order of its lines.
+        ordered: Ints = chosen[np.lexsort((sight.path_rank[sight.doc[chosen]], -values[chosen]))]
+        first = np.unique(sight.lines[ordered], return_index=True)[1]
+        if len(first) >= want or len(chosen) == len(places):
+            return ordered[np.sort(first)][:want]
         depth *= 2
-
-
-def _lines(view: FieldView, places: Ints | Sequence[int]) -> list[tuple[int, int, int]]:
-    """Document and lines of each place: what makes two units one hit."""
-    rows = view.sight.rows[np.asarray(places, dtype=np.int64)]
-    return list(zip(rows["doc"].tolist(), rows["start"].tolist(), rows["end"].tolist(), strict=True))
 
 
 def _hits(
@@ -389,20 +377,23 @@ def _hits(
     places = _ranked(view, score, eligible, _pool(query) if needs_more else max(query.limit, LOOKED_AT))
     ranks = []
     for values in (signals.of["words"], signals.of["meaning"]):
-        best = _ranked(view, values, values > 0, _pool(query)) if values.any() else []
-        ranks.append({lines: rank for rank, lines in enumerate(_lines(view, best), 1)})
+        best = sight.lines[_ranked(view, values, values > 0, _pool(query))].tolist()
+        ranks.append({lines: rank for rank, lines in enumerate(best, 1)})
+    of = (sight.doc, sight.lines, score, *(sight.rows[name] for name in ("start", "end", "trusted")))
+    columns = (column[places].tolist() for column in of)
     still, hits = list[int](), list[Hit]()
-    for place, lines, shown in zip(places, _lines(view, places), view.rows(places), strict=True):
+    for shown, place, *each in zip(view.rows(places), places.tolist(), *columns, strict=True):
         if shown is None:
             continue
-        (text, chunk_id, tags), document = shown, sight.documents[sight.doc[place]]
+        (text, chunk_id, tags), (doc, lines, value, start, end, trusted) = shown, each
+        document = sight.documents[doc]
         path = path_of(document.path)
         hit = Hit(
             path=DocPath.parse(path),
-            start_line=lines[1],
-            end_line=lines[2],
+            start_line=start,
+            end_line=end,
             text=text,
-            score=float(score[place]),
+            score=value,
             document_id=hashlib.blake2b(path.encode("utf-8", "surrogatepass"), digest_size=8).hexdigest(),
             chunk_id=chunk_id,
             fts_rank=ranks[0].get(lines),
@@ -410,7 +401,7 @@ def _hits(
             provider=embedder.name if embedder is not None and signals.has_meaning else "words",
             kind=document.kind,
             date=date.fromordinal(document.day) if document.day else None,
-            trusted=bool(sight.rows["trusted"][place]),
+            trusted=trusted,
             tags=tags,
             why={name: float(given[place]) for name, given in parts.items()} if query.explain else None,
         )
@@ -500,14 +491,15 @@ def answered(
         return Coverage(1.0, 0.0)
     spelt = {form: raw for raw in _TOKEN.findall(question) for form in cut(raw)}
     asked = [spelt.get(word, word) for word in words]
-    found = [view.match(word)[0] for word in words]
+    found = [view.postings[word][0] for word in words]
     weights = np.array([math.log((view.count + SUPPOSED + 1) / (len(each) + 0.5)) for each in found])
     known = embedder if isinstance(embedder, WordEmbedder) else None
     if known is not None:
         weights *= np.linalg.norm(known.word_vectors(asked), axis=1)
     weights /= max(float(weights.sum()), 1e-9)
-    places = [place for place, _ in lines]
-    held = np.array([np.isin(places, each) for each in found], dtype=np.float64).T
+    places = np.array([place for place, _ in lines], dtype=np.int64)
+    is_in = [np.searchsorted(each, places, side="right") > np.searchsorted(each, places) for each in found]
+    held = np.array(is_in, dtype=np.float64).T
     absent = np.array([not len(each) for each in found])
     said = Coverage(float((held @ weights).max(initial=0.0)), float(weights[absent].sum()))
     if said.is_certain:

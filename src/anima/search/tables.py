@@ -9,6 +9,7 @@ a lock file. Not here: cutting, counting, vectors (`index`), arrays (`field`), o
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
 import stat
@@ -362,11 +363,10 @@ def _reason(error: Exception) -> str:
 
 def _identity(path: str) -> tuple[int, int, int]:
     """Device, number and size of a file; zeros where there is none."""
-    try:
+    with suppress(OSError):
         found = Path(path).lstat()
-    except OSError:
-        return 0, 0, 0
-    return found.st_dev, found.st_ino, found.st_size
+        return found.st_dev, found.st_ino, found.st_size
+    return 0, 0, 0
 
 
 _SQL: Final = read_statements("search", "tables")
@@ -428,8 +428,8 @@ class SqliteTables(SqliteFile):
 
     def shown(self, parts: Collection[int]) -> dict[int, ShownPart]:
         def read(db: sqlite3.Connection) -> dict[int, ShownPart]:
-            rows = {key: db.execute(_SQL["shown"], (key,)).fetchone() for key in parts}
-            return {key: ShownPart(*_sound(row, 1)) for key, row in rows.items() if row is not None}
+            rows = db.execute(_SQL["shown"], (json.dumps(list(parts)),))
+            return {key: ShownPart(*shown) for key, *shown in (_sound(row, 2) for row in rows)}
 
         return self.run(read)
 
@@ -437,7 +437,7 @@ class SqliteTables(SqliteFile):
         for row in db.execute(_SQL["new_parts"], (0,)):
             _sound(row, 2)
         for (key,) in db.execute("select id from part").fetchall():
-            _sound(db.execute(_SQL["shown"], (key,)).fetchone(), 1)
+            _sound(db.execute(_SQL["shown"], (f"[{key}]",)).fetchone(), 2)
 
 
 def _parts_of(db: sqlite3.Connection, path: str) -> list[int]:

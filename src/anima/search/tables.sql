@@ -23,8 +23,8 @@ select id, path, kind, layer, day from document where id > ? order by id
 select id, document, packed, vectors, sum from part where id > ? order by id
 
 -- shown
-select document.digest, part.said, part.said_sum
-from part join document on document.id = part.document where part.id = ?
+select part.id, document.digest, part.said, part.said_sum from json_each(?) as asked
+cross join part on part.id = asked.value cross join document on document.id = part.document
 
 -- parts_of
 select id from part where document = (select id from document where path = ?) order by id
