@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from test_transcript import store_at, texts_with_secrets
 
 from anima.gate.scan import redact
-from anima.sessions.find import Quote, Quotes, TranscriptIndex, preview
+from anima.sessions.find import Quote, Quotes, TranscriptIndex, preview, sought
 from anima.sessions.record import Transcript, forget, transcripts_in
 from anima.sessions.replay import Asker, Header, stamp
 from anima.text import cut
@@ -524,18 +524,18 @@ def test_several_folders_share_one_index_and_not_their_sessions(place: Place) ->
 
 def test_a_preview_is_one_line_around_the_first_word_asked_for() -> None:
     text = "start\n" + "filler words " * 100 + "the LOBSTER sang\tloudly " + "more filler " * 100
-    shown = preview(text, "lobsters", max_chars=60)
+    shown = preview(text, sought("lobsters"), max_chars=60)
     assert len(shown) == 60
     assert "LOBSTER sang loudly" in shown
     assert shown.startswith("…") and shown.endswith("…")
-    assert preview("short\ntext", "x", max_chars=60) == "short text"
-    assert preview(text, "nothing", max_chars=20) == "start filler words …"
+    assert preview("short\ntext", sought("x"), max_chars=60) == "short text"
+    assert preview(text, sought("nothing"), max_chars=20) == "start filler words …"
 
 
 @settings(max_examples=200, deadline=None)
 @given(st.text(max_size=300), st.text(max_size=20), st.integers(0, 50))
 def test_a_preview_is_never_longer_than_asked(text: str, query: str, size: int) -> None:
-    shown = preview(text, query, max_chars=size)
+    shown = preview(text, sought(query), max_chars=size)
     assert len(shown) <= size
     assert "\n" not in shown
 

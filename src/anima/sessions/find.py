@@ -14,6 +14,7 @@ import re
 import sqlite3
 import zlib
 from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import product
@@ -38,7 +39,6 @@ _SOUGHT = 16  # words of a query for which a preview is looked for
 _SQL = dict[str, str]()
 for _name, _statement in read_table("sessions", "talks").items():
     _SQL[_name] = _statement.format_map(_SQL)  # those above that it names
-_SQL_ID = "select id from session where folder = ? and name = ?"
 T = TypeVar("T")
 
 
@@ -134,11 +134,10 @@ class TranscriptIndex:
         if not there and not self._kept.exists:
             return 0
         self._make()
-        sql = "select name, version from session where folder = ?"
         for _ in range(2):  # a file that turns out to be damaged is begun again, and then all of it is new
             if (epoch := self._epoch()) is None or self._fresh.get(logs.name) == (epoch, there):
                 return 0
-            known = self._tried(lambda db: dict(db.execute(sql, (logs.name,)).fetchall()))
+            known = self._tried(lambda db: dict(db.execute(_SQL["versions"], (logs.name,)).fetchall()))
             if known is None:
                 continue
             late = [id for id, version in there.items() if known.get(id) != version]
@@ -178,7 +177,7 @@ class TranscriptIndex:
                 erased += _erased(db, logs, state.id)
             listed, turns = self._read_on(logs, state, before)
             db.execute(_SQL["put"], (logs.name, *listed, state.of, state.size, state.version))
-            session = db.execute(_SQL_ID, (logs.name, state.id)).fetchone()[0]
+            session = db.execute(_SQL["id"], (logs.name, state.id)).fetchone()[0]
             first = db.execute("select coalesce(max(id), 0) + 1 from turn").fetchone()[0]
             rows = [(id, turn, turn.words[:INDEXED]) for id, turn in enumerate(turns, first)]
             said = ((id, session, turn.number, time_said(turn), turn.role, turn.source_plugin) for id, turn, _ in rows)
@@ -195,15 +194,12 @@ class TranscriptIndex:
         """The row of a transcript, and the entries it has grown by. One that cannot be opened is in the list all the same,
         and without a readable header it is nobody's."""
         header, turns, last, end = None, list[replay.Turn](), None, before.known if before else replay.START
-        try:
-            with logs.open(state.id) as file:
-                header, since = replay.header_of(file, replay.agent_of(logs.name)), end
-                end = replay.count(file, since=since)
-                for item in replay.scan(file, since=since, end=end.offset):
-                    last = item.record if isinstance(item, replay.Placed) else None
-                    turns += [last] if isinstance(last, replay.Turn) else []
-        except HomeError:
-            pass
+        with suppress(HomeError), logs.open(state.id) as file:
+            header, since = replay.header_of(file, replay.agent_of(logs.name)), end
+            end = replay.count(file, since=since)
+            for item in replay.scan(file, since=since, end=end.offset):
+                last = item.record if isinstance(item, replay.Placed) else None
+                turns += [last] if isinstance(last, replay.Turn) else []
         row = _row(header or replay.Header(id="", timestamp="", agent_id=""), state, before, last, end)
         said = next((turn for turn in turns if turn.role == "user"), None)
         if said and not row.summary:  # the first words of the user, on one line
@@ -250,7 +246,8 @@ class TranscriptIndex:
             rows = db.execute(sql, seen | asked).fetchall() if words or query.strip() else []
             if len(words) > 1 and not rows:
                 rows = _some(db, words, seen)
-            return [quote_of(*row, query=query, max_chars=max_chars) for row in rows]
+            near = sought(query)
+            return [quote_of(*row, near=near, max_chars=max_chars) for row in rows]
 
         found = self._asked(logs, read)
         return Quotes(hits=tuple(found or ()), backend="fts5" if words else "plain", notes=self._kept.notes())
@@ -294,7 +291,7 @@ def _listed(rows: Iterable[tuple[Any, ...]]) -> Sequence[Listed]:
 
 def _erased(db: sqlite3.Connection, logs: Logs, name: str) -> int:
     """Takes a session out with all its words; how many there were."""
-    row = db.execute(_SQL_ID, (logs.name, name)).fetchone()
+    row = db.execute(_SQL["id"], (logs.name, name)).fetchone()
     if row is None:
         return 0
     ids = "select id from turn where session = ?"
@@ -355,24 +352,27 @@ def time_said(turn: replay.Turn) -> str:
 
 
 def quote_of(
-    session: str, entry: int, time: str, role: str, source: str, text: str, *, query: str, max_chars: int
+    session: str, entry: int, time: str, role: str, source: str, text: str, *, near: re.Pattern[str], max_chars: int
 ) -> Quote:
     """An entry as it is shown. Raises DatabaseError for one that cannot have been put in."""
     if not (isinstance(session, str) and isinstance(entry, int)):
         raise sqlite3.DatabaseError("a row is not what was put in")
-    shown = preview(text, query, max_chars=max_chars)
+    shown = preview(text, near, max_chars=max_chars)
     return Quote(session_id=session, entry=entry, timestamp=time, role=role, source_plugin=source, preview=shown)
 
 
-def preview(text: str, query: str, *, max_chars: int) -> str:
-    """One line of at most `max_chars` characters, around the first word of the query that stands in the text, or, since
-    words are found by their stem, one that begins like it."""
+def sought(query: str) -> re.Pattern[str]:
+    """Where a word of the query stands in a text, or, since words are found by their stem, one that begins like it."""
+    begun = (re.escape(word[: max(_LEAST_STEM, len(word) - 3)]) for word in query[:MAX_QUERY].split()[:_SOUGHT])
+    return re.compile("|".join(begun) or "(?!)", re.IGNORECASE)
+
+
+def preview(text: str, near: re.Pattern[str], *, max_chars: int) -> str:
+    """One line of at most `max_chars` characters, around the first place in the text where what was `sought` is near."""
     line = " ".join(text[:INDEXED].split())
     if len(line) <= max_chars:
         return line
-    words = query[:MAX_QUERY].split()[:_SOUGHT]
-    begun = "|".join(re.escape(word[: max(_LEAST_STEM, len(word) - 3)]) for word in words)
-    found = re.search(begun, line, re.IGNORECASE) if words else None
+    found = near.search(line)
     start = max(0, min((found.start() if found else 0) - max_chars // 4, len(line) - max_chars))
     head, tail = "…" if start else "", "…" if start + max_chars < len(line) else ""
     room = max(0, max_chars - len(head) - len(tail))

@@ -115,17 +115,17 @@ class PackedTranscripts(find.TranscriptIndex):
             field, _ = self._followed(logs)
             names = {row.id: row.path[len(logs.name) + 1 :] for row in _seen(field, logs, asker)}
             seen = np.isin(field.units["doc"], np.fromiter(names, dtype=np.int64, count=len(names)))
-            hits = list[find.Quote]()
+            hits, near = list[find.Quote](), find.sought(query)
             slots = _holding(field, seen, words)[: limit if words else None]
             for start in range(0, len(slots) if words or written else 0, _READ):
                 for row, (entry, time, role, source, text) in self._said(field, slots[start : start + _READ]):
                     if len(hits) < limit and (words or all(word in text for word in written)):
                         said = names[int(row["doc"])], entry, time, role, source, text
-                        hits.append(find.quote_of(*said, query=query, max_chars=max_chars))
+                        hits.append(find.quote_of(*said, near=near, max_chars=max_chars))
         return find.Quotes(hits=tuple(hits), backend="packed" if words else "plain", notes=self._index.notes())
 
     def _said(self, field: Field, slots: Ints) -> Iterator[tuple[Any, list[Any]]]:
-        rows = field.units[slots]
+        rows = field.units.take(slots)
         parts = self._tables.shown(sorted({key >> SHIFT for key in rows["key"].tolist()}))
         texts = {key: json.loads(part.said) for key, part in parts.items()}
         for row in rows:
