@@ -382,6 +382,28 @@ def test_a_repair_killed_half_way_can_be_done_again(aria: Path, at: int) -> None
     works(aria)
 
 
+def test_a_repair_killed_between_two_repositories_loses_no_revision(aria: Path) -> None:
+    damage_object(aria)
+    with Home.open(aria, env=env_of(aria)) as home:
+        first = home.past.log(limit=1_000)[-1].id
+    code = (
+        "import os, signal, sys\nreal = os.rename\n"
+        "def deadly(old, new, **more):\n real(old, new, **more)\n"
+        " if '.broken-' in str(new): os.kill(os.getpid(), signal.SIGKILL)\n"
+        "os.rename = deadly\nfrom anima import doctor\n"
+        "doctor(sys.argv[1], repair=True)\n"
+    )
+    env = {**os.environ, **env_of(aria), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    subprocess.run([sys.executable, "-c", code, str(aria)], env=env, check=False, capture_output=True)
+    assert not (aria / ".git").exists()
+
+    assert mended(aria).ok
+    assert mended(aria).done == ()
+    with Home.open(aria, env=env_of(aria)) as home:
+        assert home.past.log(limit=1_000)[-1].id == first
+    works(aria)
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a small disk")
 def test_a_full_disk_is_said_and_loses_nothing(sound: Path, tmp_path: Path) -> None:
     disk = tmp_path / "disk"

@@ -390,6 +390,9 @@ class CheckedHistory(_Checked):
         if not self._store.begun or any(each.name == "history-busy" for each in self.check()):
             return ""
         if found.name == "leftover":
+            _ = self._store.history  # which puts a repository that was made by a repair in its place
+            if self._folder.kind_of(found.about) is None:
+                return "it stands in its place now"
             return f"set aside in {set_aside(self._store, found.about, name='repository')}"
         place = found.about
         try:

@@ -438,13 +438,15 @@ def _swap(here: str) -> None:
 
 
 def _finish_swap(here: str) -> None:
-    """Ends a swap that was interrupted: the new repository is whole by the time the old one steps aside."""
+    """Ends a swap, or a repair, that was interrupted: the new repository is whole by the time the old one steps aside, and
+    what is not whole yet has no branch."""
     past, new = f"{here}.past", f"{here}.new"
-    if os.path.islink(past) or not os.path.isdir(past):
-        return
-    if not os.path.lexists(here):
-        os.rename(new if os.path.isdir(new) and not os.path.islink(new) else past, here)
-    shutil.rmtree(past, ignore_errors=True)
+    there = [place for place in (new, past) if os.path.isdir(place) and not os.path.islink(place)]
+    is_made = new in there and os.path.isfile(f"{new}/{repo.BRANCH}")
+    if not os.path.lexists(here) and (is_made or past in there):
+        os.rename(there[0], here)
+    if past in there:
+        shutil.rmtree(past, ignore_errors=True)
 
 
 def _parted(files: Mapping[str, bytes | Entry | None]) -> _Files:
