@@ -19,7 +19,7 @@ from anima.cli import program
 from anima.cli.show import plain
 from anima.config import Config, _variables
 from anima.layout import Layout, Row
-from anima.layout.dialects import DIALECTS
+from anima.layout.dialects import DIALECTS, layout_for
 from anima.model import Scope
 
 ROOT = Path(__file__).parent.parent
@@ -242,7 +242,7 @@ def dialect_table(layout: Layout) -> str:
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_the_table_of_every_dialect_is_documented_as_it_is(dialect: str) -> None:
-    layout = DIALECTS[dialect]
+    layout = layout_for(dialect)
     section = page("docs/dialects.md").partition(f"\n## {dialect}\n")[2].partition("\n## ")[0]
 
     assert dialect_table(layout) in section, dialect_table(layout)

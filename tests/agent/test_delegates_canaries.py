@@ -13,7 +13,7 @@ import pytest
 
 from anima import DocPath, Home, Scope
 from anima.agent.rituals import Rituals
-from anima.layout.dialects import DIALECTS
+from anima.layout.dialects import DIALECTS, layout_for
 from anima.testing import Clock
 from casting import Cast, Step, main_talk, put
 
@@ -24,7 +24,7 @@ Example = Callable[[str], Path]
 
 def private(dialect: str, scope: Scope) -> set[str]:
     """The words of files that the table keeps from a scope: all that is about a person, and what was remembered."""
-    layout, found = DIALECTS[dialect], set[str]()
+    layout, found = layout_for(dialect), set[str]()
     for path, words in PLANTED[dialect].items():
         row = layout.row_of(DocPath.parse(path.partition("#")[0]))
         if path.startswith("users/") or (row.role in ("user", "memory", "daily") and scope not in row.scopes):

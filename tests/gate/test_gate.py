@@ -35,7 +35,7 @@ from anima.gate import (
     suggest_rule,
 )
 from anima.layout import Policy, Row
-from anima.layout.dialects import DIALECTS
+from anima.layout.dialects import DIALECTS, layout_for
 from anima.model import (
     UNTRUSTED,
     Actor,
@@ -64,7 +64,7 @@ def path(text: str) -> DocPath:
 
 
 def row_of(text: str, dialect: str = "anima") -> Row:
-    return DIALECTS[dialect].row_of(path(text))
+    return layout_for(dialect).row_of(path(text))
 
 
 def change(place: str = "MEMORY.md", *, to: str | None = None, **more: Any) -> Change:
@@ -86,8 +86,8 @@ def found(kind: str, severity: Severity = Severity.DANGER) -> Finding:
 def verdict_on(wish: Change, policy: GatePolicy = GUARDED, *findings: Finding, **situation: Any) -> Verdict:
     return judge(
         wish,
-        row=DIALECTS[policy.dialect].row_of(wish.path),
-        to_row=DIALECTS[policy.dialect].row_of(wish.to) if wish.to else None,
+        row=layout_for(policy.dialect).row_of(wish.path),
+        to_row=layout_for(policy.dialect).row_of(wish.to) if wish.to else None,
         policy=policy,
         findings=findings,
         situation=Situation(**situation),
@@ -160,7 +160,7 @@ def test_guarded_answers_every_cell_of_the_file_table(place: str, column: str) -
 
 
 def test_an_additional_context_file_asks() -> None:
-    row = DIALECTS["anima"].row("additional")
+    row = layout_for("anima").row("additional")
     said = judge(change("VISION.md"), row=row, policy=GUARDED, findings=(), situation=Situation())
     assert (said.answer, said.rule) == (ASK, "ask-file")
 
@@ -172,7 +172,7 @@ def test_in_every_dialect_identity_files_ask_and_configuration_is_closed(dialect
         said = verdict_on(change(name), policy)
         assert said.answer is (DENY if dialect == "ironclaw" else ASK), name
     assert verdict_on(change("anima.toml"), policy).rule == "closed"
-    assert verdict_on(change(DIALECTS[dialect].curated), policy).answer is ALLOW
+    assert verdict_on(change(layout_for(dialect).curated), policy).answer is ALLOW
 
 
 @pytest.mark.parametrize("place", ["soul.md", "Soul.MD", "ＳＯＵＬ.md", "ſoul.md"])
@@ -760,7 +760,7 @@ def test_may_says_what_memory_writes_would_meet() -> None:
 
 def suggested(wish: Change, policy: GatePolicy = STRICT, *findings: Finding) -> Rule | None:
     said = verdict_on(wish, policy, *findings)
-    rows = [DIALECTS[policy.dialect].row_of(place) if place else None for place in (wish.path, wish.to)]
+    rows = [layout_for(policy.dialect).row_of(place) if place else None for place in (wish.path, wish.to)]
     assert rows[0] is not None
     return suggest_rule(wish, row=rows[0], findings=findings, to_row=rows[1]) if said.answer is ASK else None
 
@@ -912,7 +912,7 @@ def cases(
 
 
 def answered(policy: GatePolicy, wish: Change, findings: list[Finding], situation: Situation) -> Verdict:
-    layout = DIALECTS[policy.dialect]
+    layout = layout_for(policy.dialect)
     to_row = layout.row_of(wish.to) if wish.to else None
     return judge(
         wish, row=layout.row_of(wish.path), to_row=to_row, policy=policy, findings=findings, situation=situation
@@ -980,7 +980,7 @@ def test_a_guarded_door_is_opened_only_by_a_rule_that_names_it() -> None:
         if said.answer is not ALLOW or without.answer is ALLOW:
             continue
         when = conditions_of(said, policy)
-        if DIALECTS[policy.dialect].row_of(wish.path).policy is Policy.IDENTITY or wish.path.key.endswith("/user.md"):
+        if layout_for(policy.dialect).row_of(wish.path).policy is Policy.IDENTITY or wish.path.key.endswith("/user.md"):
             opened["identity"] += 1
             assert wish.path.key in [entry.lower() for entry in when["path"]]
         if wish.scope is S:
@@ -1001,7 +1001,7 @@ def test_without_rules_only_a_clean_main_session_writes_memory_and_nothing_write
         if answered(policy, wish, findings, situation).answer is not ALLOW:
             continue
         allowed += 1
-        file = DIALECTS[policy.dialect].row_of(wish.path).policy
+        file = layout_for(policy.dialect).row_of(wish.path).policy
         ritual = file is Policy.RITUAL and wish.kind in (Kind.DELETE, Kind.WRITE)
         clean = policy.preset == "guarded" and wish.scope is M and not tainted(wish)
         assert ritual or (file is Policy.MEMORY and clean)
@@ -1032,7 +1032,7 @@ def test_a_suggested_rule_would_have_allowed_the_change() -> None:
         flows = frozenset({"no-write-after-web"}) if tainted(wish) else frozenset()  # as a session keeps them
         here = replace(situation, flows=flows)
         asked = answered(policy, wish, findings, here).answer is ASK
-        layout = DIALECTS[policy.dialect]
+        layout = layout_for(policy.dialect)
         to_row = layout.row_of(wish.to) if wish.to and wish.kind is Kind.MOVE else None
         mine = suggest_rule(wish, row=layout.row_of(wish.path), findings=findings, to_row=to_row) if asked else None
         if mine is None:

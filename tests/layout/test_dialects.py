@@ -466,7 +466,7 @@ def test_every_scope_of_an_empty_home_has_a_prompt(tmp_path: Path, dialect: str,
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_what_a_table_says_has_the_type_of_its_default(dialect: str) -> None:
-    layout = DIALECTS[dialect]
+    layout = layout_for(dialect)
     for made in (layout, *layout.rows, *layout.others):
         known = {each.name: each.default for each in fields(made) if each.default not in (MISSING, None)}
         assert {name: type(getattr(made, name)) for name in known} == {name: type(of) for name, of in known.items()}

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from anima.errors import BadArguments
 from anima.layout import Listener, Row, how_to_own, layer_at, layer_of, person_of, place_of
-from anima.layout.dialects import DIALECTS
+from anima.layout.dialects import DIALECTS, layout_for
 from anima.model import DocPath, Scope
 
 CHANNELS = st.text(st.characters(exclude_characters=":"), min_size=1, max_size=8) | st.sampled_from(["telegram", "cli"])
@@ -132,7 +132,7 @@ def test_a_layer_is_known_by_its_place(path: str, layer: str | None) -> None:
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("scope", Scope)
 def test_a_sender_never_sees_what_is_the_owners_own(dialect: str, scope: Scope) -> None:
-    layout, ana = DIALECTS[dialect], Listener(scope=scope, layer="ana")
+    layout, ana = layout_for(dialect), Listener(scope=scope, layer="ana")
 
     for path in (
         "USER.md",
@@ -151,7 +151,7 @@ def test_a_sender_never_sees_what_is_the_owners_own(dialect: str, scope: Scope) 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_the_owner_alone_sees_everything_but_what_another_scope_is_for(dialect: str) -> None:
-    layout, owner = DIALECTS[dialect], Listener(scope=Scope.MAIN)
+    layout, owner = layout_for(dialect), Listener(scope=Scope.MAIN)
 
     assert owner.sees_all
     for path in ("USER.md", layout.curated, "DREAMS.md", "users/bob/USER.md", "anything/else.md"):
@@ -161,11 +161,11 @@ def test_the_owner_alone_sees_everything_but_what_another_scope_is_for(dialect: 
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("scope", [scope for scope in Scope if scope is not Scope.MAIN])
 def test_a_file_the_table_does_not_know_is_for_the_owner_alone(dialect: str, scope: Scope) -> None:
-    assert not Listener(scope=scope).sees(DIALECTS[dialect], DocPath.parse("somewhere/new.md"))
+    assert not Listener(scope=scope).sees(layout_for(dialect), DocPath.parse("somewhere/new.md"))
 
 
 def test_a_layer_stands_in_for_user_memory_and_logs_and_for_nothing_else() -> None:
-    layout, ana = DIALECTS["anima"], Listener(scope=Scope.MAIN, layer="ana")
+    layout, ana = layout_for("anima"), Listener(scope=Scope.MAIN, layer="ana")
 
     assert ana.path_of(layout.row("user")) == "users/ana/USER.md"
     assert ana.path_of(layout.row("memory")) == "users/ana/MEMORY.md"
@@ -179,7 +179,7 @@ SHARING = "# Boat\n\nquiet\n\n## Team <!-- share: group, main -->\n\noars\n\n## 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_what_a_heading_shares_reaches_the_scope_it_names_of_whose_it_is(dialect: str) -> None:
-    layout = DIALECTS[dialect]
+    layout = layout_for(dialect)
     for place, layer in ((layout.curated, ""), ("notes/boat.md", ""), ("users/ana/MEMORY.md", "ana")):
         path = DocPath.parse(place)
         for listener in (Listener(scope=scope, layer=who) for scope in Scope for who in ("", "ana", "bob")):
@@ -194,7 +194,7 @@ def test_what_a_heading_shares_reaches_the_scope_it_names_of_whose_it_is(dialect
 
 
 def test_a_text_without_a_place_is_nobodys_until_somebody_says_so() -> None:
-    layout, group = DIALECTS["anima"], Listener(scope=Scope.GROUP)
+    layout, group = layout_for("anima"), Listener(scope=Scope.GROUP)
 
     assert group.view(layout, None, SHARING).text == ""
     assert "oars" in group.view(layout, None, SHARING, visible=True).text
@@ -205,7 +205,7 @@ def test_a_text_without_a_place_is_nobodys_until_somebody_says_so() -> None:
 def test_no_row_the_configuration_adds_can_loosen_one_of_the_table(dialect: str) -> None:
     from dataclasses import replace
 
-    layout = DIALECTS[dialect]
+    layout = layout_for(dialect)
     wider = replace(
         layout, others=(*layout.others, Row(role="alternate-soul", path=layout.curated, scopes=frozenset(Scope)))
     )

@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from anima.errors import BadArguments
-from anima.layout.dialects import DIALECTS
+from anima.layout.dialects import layout_for
 from anima.prompt.identity import (
     FIELDS,
     MAX_AVATAR_BYTES,
@@ -232,7 +232,7 @@ def test_absent_fields_are_left_out_of_the_render():
 
 
 def test_every_field_that_is_filled_in_is_in_the_prompt_of_our_own_dialect():
-    keys = DIALECTS["anima"].row("identity").fields
+    keys = layout_for("anima").row("identity").fields
     said = "".join(f"- **{key.title()}:** my {key}\n" for key in FIELDS)
 
     assert set(keys) == {*FIELDS, "*"}
@@ -246,7 +246,7 @@ def test_every_field_that_is_filled_in_is_in_the_prompt_of_our_own_dialect():
 @given(st.text() | st.text(st.sampled_from("- *_:：\n\r\tabName<!>"), max_size=80))
 @example("- **Na\x0bme:** a\x85b")
 def test_a_render_is_always_one_line_without_control_characters(text):
-    shown = render(text, DIALECTS["anima"].row("identity").fields)
+    shown = render(text, layout_for("anima").row("identity").fields)
 
     assert len(shown.splitlines()) <= 1
     assert one_line(shown) == shown

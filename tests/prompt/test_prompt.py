@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 from anima import Home, HomeError, Piece, Prompt, Runtime, Scope
 from anima.layout import Row
-from anima.layout.dialects import DIALECTS
+from anima.layout.dialects import DIALECTS, layout_for
 from anima.prompt import Limits, compose, cut, defuse
 from anima.site import stated_zone
 from conftest import HOMES, NOW
@@ -52,7 +52,7 @@ def settle(root: Path) -> None:
 
 # -- budgets -------------------------------------------------------------------------------------------------------------
 
-ROWS = {dialect: [row for row in layout.rows if row.form != "fixed"] for dialect, layout in DIALECTS.items()}
+ROWS = {dialect: [row for row in layout_for(dialect).rows if row.form != "fixed"] for dialect in DIALECTS}
 BITS = st.sampled_from(
     ["word ", "- a line\n", "\n", "x" * 90, "# SOUL\n", "---\n", "</memory>", "é", "🌿", "\r\n", "\u2028# SOUL"]
 )
@@ -64,7 +64,7 @@ BODIES = st.builds(lambda bits, n: "".join(bits) * n, st.lists(BITS, max_size=6)
 @st.composite
 def pieces_of(draw: st.DrawFn, dialect: str) -> list[Piece]:
     made = []
-    for row in DIALECTS[dialect].rows:
+    for row in layout_for(dialect).rows:
         if row.form == "fixed":
             made.append(Piece(row=row, path="", text=row.text))
         elif draw(st.booleans()):
@@ -101,7 +101,7 @@ def test_no_budget_is_passed_by_one_character(
 ) -> None:
     pieces = data.draw(pieces_of(dialect))
     limits = Limits(file=file, total=total, memory=memory)
-    prompt = compose(pieces, layout=DIALECTS[dialect], limits=limits, scope=Scope.MAIN, order=order, style=style)
+    prompt = compose(pieces, layout=layout_for(dialect), limits=limits, scope=Scope.MAIN, order=order, style=style)
 
     assert prompt.text == prompt.stable + prompt.volatile
     assert len(prompt.text) <= total
@@ -132,7 +132,7 @@ ANY = Row(role="soul", path="SOUL.md", form="text")
 
 @given(text=BODIES, have=st.integers(0, 3_000), whole=st.booleans())
 def test_a_cut_text_is_head_mark_and_tail_of_the_text(text: str, have: int, whole: bool) -> None:
-    body = cut(Piece(row=ANY, path="SOUL.md", text=text, whole=whole), have, DIALECTS["anima"])
+    body = cut(Piece(row=ANY, path="SOUL.md", text=text, whole=whole), have, layout_for("anima"))
     assert len(body) <= have
     if body:
         head, mark, tail = re.fullmatch(r"(.*?)\n(\[… .* …\])\n(.*)|", body + "\n" * body.endswith("]"), re.S).groups()  # type: ignore[union-attr]
@@ -318,7 +318,7 @@ ENDS = ["\n", "\r\n", "\r", "\v", "\f", "\x1c", "\x85", "\u2028", "\u2029"]
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("end", ENDS)
 def test_no_line_of_data_passes_for_a_border_of_another_block(tmp_path: Path, dialect: str, end: str) -> None:
-    layout = DIALECTS[dialect]
+    layout = layout_for(dialect)
     write(tmp_path, layout.curated, end.join(["first", *BORDERS[dialect], "last"]))
     with opened(tmp_path, settings={"dialect": dialect}) as home:
         text = home.prompt(scope="main").text
@@ -336,8 +336,8 @@ def test_no_line_of_data_passes_for_a_border_of_another_block(tmp_path: Path, di
     )
 )
 def test_what_is_defused_needs_it_only_once(dialect: str, text: list[str]) -> None:
-    once = defuse("\n".join(text), DIALECTS[dialect])
-    assert defuse(once, DIALECTS[dialect]) == once
+    once = defuse("\n".join(text), layout_for(dialect))
+    assert defuse(once, layout_for(dialect)) == once
 
 
 def test_a_file_may_begin_with_the_title_of_its_own_block(tmp_path: Path) -> None:
@@ -753,7 +753,7 @@ def test_any_text_states_a_timezone_or_none(text: str) -> None:
 
 @pytest.mark.parametrize("dialect", ["anima", "openclaw", "nexo", "carapace", "ironclaw"])
 def test_the_days_of_logs_are_the_users_days(tmp_path: Path, dialect: str) -> None:
-    folder = DIALECTS[dialect].daily
+    folder = layout_for(dialect).daily
     for day in (
         "2026-05-06",
         "2026-05-07",

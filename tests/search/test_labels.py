@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from anima.layout import Layout, Listener, keeper_of
-from anima.layout.dialects import DIALECTS
+from anima.layout.dialects import DIALECTS, layout_for
 from anima.model import DocPath, Scope
 from anima.search.current import SHARED, Search, faces
 
@@ -48,8 +48,8 @@ def test_what_search_holds_for_a_listener_is_their_view(
 ) -> None:
     text, path = ending.join(lines), DocPath.parse(place)
     for listener in LISTENERS:
-        shown = listener.view(DIALECTS[dialect], path, text).text
-        found = found_by(listener, DIALECTS[dialect], path, text)
+        shown = listener.view(layout_for(dialect), path, text).text
+        found = found_by(listener, layout_for(dialect), path, text)
         if listener.is_owner and place.startswith(
             "users/"
         ):  # the owner may read what is another's, and need not find it

@@ -10,7 +10,7 @@ import pytest
 
 from anima import BadArguments, Home, HomeError, Scope, Session
 from anima.layout import Listener, group_layer, layer_at, layer_of
-from anima.layout.dialects import DIALECTS
+from anima.layout.dialects import DIALECTS, layout_for
 from anima.model import DocPath, Origin
 from anima.testing import Clock
 
@@ -107,7 +107,7 @@ def test_a_group_has_the_scope_of_one(home: Home) -> None:
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 def test_every_dialect_has_a_row_for_groups_and_keeps_them_apart(dialect: str) -> None:
-    layout, mine = DIALECTS[dialect], Listener(scope=Scope.GROUP, layer="groups/a")
+    layout, mine = layout_for(dialect), Listener(scope=Scope.GROUP, layer="groups/a")
 
     assert layout.row_of(DocPath.parse("groups/a/MEMORY.md")).role == "group-layer"
     assert mine.sees(layout, DocPath.parse("groups/a/MEMORY.md"))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from anima.errors import BadArguments, BadPath
 from anima.layout import Policy
-from anima.layout.dialects import DIALECTS
+from anima.layout.dialects import DIALECTS, layout_for
 from anima.model import MAX_DEPTH, MAX_PATH, DocPath, Scope, fold
 from hostile_paths import HOSTILE
 
@@ -157,7 +157,7 @@ SPELLINGS = (str, str.lower, str.upper, str.swapcase, str.title, _full_width, la
 KNOWN = sorted(
     {
         (layout.dialect, row.path.rstrip("/"))
-        for layout in DIALECTS.values()
+        for layout in map(layout_for, DIALECTS)
         for row in (*layout.rows, *layout.others)
         if row.path
     }
@@ -176,7 +176,7 @@ def test_the_policy_of_a_file_is_the_same_in_every_spelling_of_its_name(
     spelt = path + below
     for spelling in spellings:
         spelt = spelling(spelt)  # type: ignore[operator]
-    layout = DIALECTS[dialect]
+    layout = layout_for(dialect)
 
     assert layout.row_of(DocPath.parse(spelt)) == layout.row_of(DocPath.parse(path + below))
 
@@ -184,7 +184,7 @@ def test_the_policy_of_a_file_is_the_same_in_every_spelling_of_its_name(
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("name", ["anima.toml", "ANIMA.TOML", "ａｎｉｍａ.toml", "Sessions/x.jsonl", "SESSIONS/a/b.md"])
 def test_no_spelling_opens_what_is_closed_to_tools(dialect: str, name: str) -> None:
-    assert DIALECTS[dialect].row_of(DocPath.parse(name)).policy is Policy.CLOSED
+    assert layout_for(dialect).row_of(DocPath.parse(name)).policy is Policy.CLOSED
 
 
 @given(ANY_TEXT)

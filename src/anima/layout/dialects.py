@@ -7,7 +7,7 @@ it; every title that a dialect draws is a border no data can fake. `detect` look
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache
 from typing import Any, NamedTuple
 
@@ -18,29 +18,15 @@ from anima.model import fold
 from anima.text import read_table
 from anima.text.dates import day_in_name
 
-
-class _Dialects(Mapping[str, Layout]):
-    """The tables of all dialects by their names."""
-
-    def __getitem__(self, name: str) -> Layout:
-        return _read(name)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(DIALECT_NAMES[1:])
-
-    def __len__(self) -> int:
-        return len(DIALECT_NAMES) - 1
-
-
-DIALECTS = _Dialects()
+DIALECTS = DIALECT_NAMES[1:]  # without the word for finding out
 
 
 @cache
-def _read(name: str) -> Layout:
-    """The table of a dialect. Raises KeyError for a name that is none."""
-    if name not in DIALECT_NAMES[1:]:
-        raise KeyError(name)
-    raw, usual = dict(read_table("layout", name)), read_table("layout", "usual")
+def layout_for(dialect: str) -> Layout:
+    """The table of a dialect. Raises BadConfig for a name that is none."""
+    if dialect not in DIALECTS:
+        raise BadConfig(f"there is no dialect {dialect!r}; there are {', '.join(DIALECT_NAMES)}")
+    raw, usual = dict(read_table("layout", dialect)), read_table("layout", "usual")
     known = {row["role"]: row for row in usual["rows"]}
     rows, before, after = (
         tuple(_row({**known.get(row["role"], {}), **row}) for row in raw.pop(part, ()))
@@ -50,7 +36,7 @@ def _read(name: str) -> Layout:
     shared = [_row(row | differs.get(row["role"], {})) for row in usual["shared"] if row["role"] not in dropped]
     borders = [_border(rows, **border) for border in raw.pop("borders", ())]
     return Layout(
-        dialect=name,
+        dialect=dialect,
         rows=rows,
         others=(*before, *shared, *after),
         seed_order=tuple(raw.pop("seed_order", "").split()),
@@ -78,15 +64,6 @@ class Detection(NamedTuple):
 
     dialect: str
     why: str
-
-
-def layout_for(dialect: str) -> Layout:
-    """The table of a dialect. Raises BadConfig for a name that is none."""
-    try:
-        return DIALECTS[dialect]
-    except KeyError:
-        known = ", ".join(["auto", *DIALECTS])
-        raise BadConfig(f"there is no dialect {dialect!r}; there are {known}") from None
 
 
 def detect(names: Iterable[str]) -> Detection:
