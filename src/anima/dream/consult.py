@@ -112,13 +112,11 @@ class _Night:
         return "it is no plain line" if "```" in text or "~~~" in text or "_(" in text else self.unsafe(text)
 
     def _updates(self, new: str, old: str) -> bool:
-        """Whether a candidate may make a line untrue: it was said later, and is not a second one beside the first."""
+        """Whether a candidate may make a line untrue: it was said later."""
         fact, since = fact_of(old)
         held = next((h for h in self.held if h.raw == old), None)
         told = max(self._days(held.fact if held else fact), default=since or (held and held.night) or date.min)
-        said = max(self._days(new), default=date.min)
-        beside = relation(sentence(fact), sentence(new)) in (Relation.ADDS, Relation.SAME)
-        return said > told and not beside
+        return max(self._days(new), default=date.min) > told
 
     def _days(self, fact: str) -> list[date]:
         """The days on which logs say a fact."""
@@ -440,14 +438,14 @@ class _Facts:
 
     def replaces(self, new: str, old: str) -> bool:
         """Whether two lines may tell the same thing of the same: each one's first word is in the other, and one more. Where
-        one may have several (allergies, dogs, languages), a second is an addition and makes nothing untrue."""
+        one may have several (allergies, dogs, languages), a second makes nothing untrue, nor does what says the same."""
         mine, theirs, told = self._read[new], self._read[old], sentence(_bare(new))
         firsts = {
             next((root for word in one.words if (root := canonical(word)) in one.bag), "") for one in (mine, theirs)
         }
-        adds = told.adds or relation(sentence(_bare(old)), told) is Relation.ADDS
+        stays = told.adds or relation(sentence(_bare(old)), told) in (Relation.ADDS, Relation.SAME)
         shared = mine.bag & theirs.bag
-        return not adds and len(shared) > 1 and firsts <= shared
+        return not stays and len(shared) > 1 and firsts <= shared
 
     def unfaithful(self, text: str, sources: Sequence[str]) -> str:
         """What a text says that its sources do not, or leaves out of them; empty when it is true to them."""
