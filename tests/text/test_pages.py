@@ -252,6 +252,18 @@ FACTS = st.lists(
     min_size=1,
     max_size=5,
 ).map("\n".join)
+FACTS = FACTS.filter(lambda fact: any(map(str.isalnum, fact)))  # signs alone are none
+
+
+@pytest.mark.parametrize("fact", ["", " \n\t", "\u200b", "- ", "#", "---", "```", "* * *", "…", "?!"])
+def test_signs_alone_are_no_fact(fact: str) -> None:
+    with pytest.raises(BadArguments, match="there is nothing to remember"):
+        as_bullet(fact)
+
+
+@pytest.mark.parametrize("fact", ["5", "C#", "🌿", "€", "貓", "é"])
+def test_one_sign_that_says_something_is_a_fact(fact: str) -> None:
+    assert as_bullet(fact) == f"- {fact}"
 
 
 @given(st.lists(FACTS, min_size=1, max_size=5))

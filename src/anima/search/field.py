@@ -386,14 +386,16 @@ class FieldView:
         """The units as they are shown, each with its name and its tags; None for one that was dropped since then."""
         rows = self.sight.rows.take(np.asarray(positions, dtype=np.int64))
         parts = self.shown({key >> SHIFT for key in rows["key"].tolist()})
-        opened = {id: (part.digest[:12], *json.loads(part.said)) for id, part in parts.items()}
+        opened = dict[int, tuple[str, int, list[str], list[str]]]()
+        for id, shown in parts.items():
+            line, text, _, tags = json.loads(shown.said)
+            opened[id] = shown.digest[:12], line, text.split("\n"), tags
         found = list[tuple[str, str, tuple[str, ...]] | None]()
         for key, start, end, n in zip(*(rows[name].tolist() for name in ("key", "start", "end", "n")), strict=True):
             if (part := opened.get(key >> SHIFT)) is None:
                 found.append(None)
                 continue
-            digest, line, text, _, tags = part
-            lines = text.split("\n")[start - line : end - line + 1]
-            text = "\n".join(line.rstrip("\r") for line in lines)
+            digest, first, lines, tags = part
+            text = "\n".join(line.rstrip("\r") for line in lines[start - first : end - first + 1])
             found.append((text, f"{digest}:{n}", tuple(tags[key & ((1 << SHIFT) - 1)].split())))
         return found
