@@ -130,8 +130,9 @@ def _near(found: Sequence[Section], title: str, choose: Choose) -> Section | Non
 
 def opening_for(text: str) -> str:
     """What must stand between a text and lines added at its end: nothing, unless its last section is marked."""
-    level = markdown.marked_at(markdown.all_sections(text), len(text), also=_DREAMED)
-    if level is None:
+    if not markdown.may_be_marked(text) and "Dreamed" not in text:
+        return ""  # which a long log need not be read for
+    if (level := markdown.marked_at(markdown.all_sections(text), len(text), also=_DREAMED)) is None:
         return ""
     newline = newline_of(text)
     return f"{newline}{'#' * min(level, 2)} {NOTES}{newline}{newline}"
