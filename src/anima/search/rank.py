@@ -181,6 +181,8 @@ def run(
         lines = [(place, hit.text) for place, hit in zip(places[:LOOKED_AT], hits, strict=False)]
         known = embedder if signals.has_meaning else None
         held = answered(view, query.text, words, lines, known, signals.of["meaning"])
+        if len(words) <= LOOKED_UP and isinstance(known, WordEmbedder):
+            hits = _speaking(view, query.text, words, places, hits, known)
     found = _finished(hits, query) if held.is_here else []
     notes = [*state(), *notes, *more, *held.doubts]
     if held.is_here and not found and hits:
@@ -449,7 +451,9 @@ LACKING: Final = 0.4  # or where so much of it is nowhere, the answer says so
 MOST_WORDS: Final = 16  # a longer text is no question, and no line holds the half of it
 SUPPOSED: Final = 200  # lines that a home is taken to have beside its own: in a small one no word is common
 UNKNOWN: Final = 0.2  # how near a word counts where nothing can say it
-NEAR: Final = 0.45  # a word this near says the same perhaps
+NEAR: Final = 0.45  # a word this near says the same perhaps,
+BESIDE: Final = 0.3  # and one less near has nothing to do with it
+LOOKED_UP: Final = 2  # words: so few are looked up, and ask nothing
 _TOKEN = re.compile(r"[^\W_]+")
 
 
@@ -489,8 +493,7 @@ def answered(
     """`words` are those that were asked for, `lines` the best ones by their places, and `cosine` is that of every unit."""
     if not 0 < len(words) <= MOST_WORDS:
         return Coverage(1.0, 0.0)
-    spelt = {form: raw for raw in _TOKEN.findall(question) for form in cut(raw)}
-    asked = [spelt.get(word, word) for word in words]
+    asked = _spelt(question, words)
     found = [view.postings[word][0] for word in words]
     weights = np.array([math.log((view.count + SUPPOSED + 1) / (len(each) + 0.5)) for each in found])
     known = embedder if isinstance(embedder, WordEmbedder) else None
@@ -511,6 +514,24 @@ def answered(
     absent &= held.max(axis=0, initial=0.0) < NEAR
     lacking = dict.fromkeys(word for word, is_absent in zip(asked, absent, strict=True) if is_absent)
     return Coverage(float((held @ weights).max(initial=0.0)), float(weights[absent].sum()), tuple(lacking))
+
+
+def _speaking(
+    view: FieldView, question: str, words: Sequence[str], places: Sequence[int], hits: list[Hit], known: WordEmbedder
+) -> list[Hit]:
+    """The hits for a word or two which some line says: those that say one, or something that is near to it. A line beside
+    them may be the other half of an answer, and nothing was asked."""
+    says = np.isin(places, np.concatenate([view.postings[word][0] for word in words]))
+    if not says.any():
+        return hits
+    near = _nearness(known, _spelt(question, words), [hit.text for hit in hits]).max(axis=1) >= BESIDE
+    return [hit for hit, is_kept in zip(hits, says | near, strict=True) if is_kept]
+
+
+def _spelt(question: str, words: Sequence[str]) -> list[str]:
+    """The words that were asked for as the question spells them."""
+    spelt = {form: raw for raw in _TOKEN.findall(question) for form in cut(raw)}
+    return [spelt.get(word, word) for word in words]
 
 
 def _nearness(known: WordEmbedder, asked: Sequence[str], texts: Sequence[str]) -> Floats:
