@@ -20,7 +20,7 @@ from anima.gate import is_danger, is_secret
 from anima.layout import Policy, Sight, folder_of, is_unreviewed, layer_at, skill_line
 from anima.memory import layer_folder
 from anima.model import Answer, Change, DocPath, Document, Kind, Origin, Receipt, Scope, cited, digest_of, fold
-from anima.sessions.hand import Hand, found_in, quoted, told
+from anima.sessions.hand import Hand, found_in, put, quoted, told
 from anima.text.markdown import View, defuse_tags, ended, front_matter, lines_of
 from anima.text.pages import as_bullet, filled, log_heading, log_line, placed, replaced, twin_of
 
@@ -465,7 +465,7 @@ class Calling:
             why = f"{path} line {twin.line} says so already: {twin.text}"
             return Receipt(status="known", path=path, rule="duplicate", reason=why)
         page = placed(ended(part.text) if is_part else text or "", as_bullet(content), section=section)
-        wanted = self._hand.put(path, text, page.text) if is_part else page.text
+        wanted = put(self._hand, path, text, page.text) if is_part else page.text
         change = self._hand.wish(path, Kind.WRITE, wanted, base=digest_of(text))
         return replace(change, added=as_bullet(content), section=section, under=page.section)
 
@@ -475,7 +475,7 @@ class Calling:
         carded = self._hand.rooms.writer().carded(document.path, self._hand.id) if self.listener.sees_all else None
         page = carded if carded and old in carded else part.text
         wanted = replaced(page, old, new, every=every, path=path.text, is_part=not self.listener.sees_all)
-        return self._hand.wish(path, Kind.WRITE, self._hand.put(path, document.text, wanted), base=document.digest)
+        return self._hand.wish(path, Kind.WRITE, put(self._hand, path, document.text, wanted), base=document.digest)
 
     def _written(self, path: DocPath, content: str, append: bool) -> Change:
         is_seen = self.listener.sight(self._layout, path) is Sight.WHOLE and self._documents.exists(path)
@@ -486,7 +486,7 @@ class Calling:
         if append:
             return self._hand.wish(path, Kind.APPEND, content)
         text = self._text(path)
-        wanted = self._hand.put(path, text, content) if self.listener.sees(self._layout, path) else content
+        wanted = put(self._hand, path, text, content) if self.listener.sees(self._layout, path) else content
         return self._hand.wish(path, Kind.WRITE, wanted, base=digest_of(text))
 
     def _text(self, path: DocPath) -> str | None:

@@ -336,13 +336,8 @@ class Hand:
         if part.whole or not self.listener.sees(self.site.layout, change.path):
             return replace(change, text=opening_for(document.text) + added, added=change.text)
         before = (ended(part.text) or change.opening) + opening_for(part.text)
-        page = self.put(change.path, document.text, before + added)
+        page = put(self, change.path, document.text, before + added)
         return replace(change, kind=Kind.WRITE, text=page, base=document.digest, added=change.text)
-
-    def put(self, path: DocPath, text: str | None, wanted: str) -> str:
-        """A page with what this listener sees of it become what they want."""
-        view = partial(self.listener.view, self.site.layout, path)
-        return wanted if self.listener.sees_all else put_into(text or "", wanted, view)
 
     def wish_forgotten(self, change: Change, wish: Mapping[str, str]) -> Receipt:
         """A wish to forget: it waits for the owner, always. A session that may not write may not wish either."""
@@ -354,6 +349,12 @@ class Hand:
             why = "enough of whoever asks waits for the owner already; once it is decided, ask again"
             return Receipt(status="refused", path=change.path, rule="too-many-pending", reason=why)
         return Receipt(status="pending", path=change.path, proposal=card.id, rule=card.rule, reason=card.why)
+
+
+def put(hand: Hand, path: DocPath, text: str | None, wanted: str) -> str:
+    """A page with what the listener sees of it become what they want."""
+    view = partial(hand.listener.view, hand.site.layout, path)
+    return wanted if hand.listener.sees_all else put_into(text or "", wanted, view)
 
 
 def _spoken(change: Change) -> Change:
