@@ -204,7 +204,8 @@ class TranscriptIndex:
         said = next((turn for turn in turns if turn.role == "user"), None)
         if said and not row.summary:  # the first words of the user, on one line
             text = self._redact(said.content.lstrip()[:4000])[0][: 4 * SUMMARY]
-            words = " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
+            if not (words := " ".join(text.split())).isprintable():
+                words = " ".join("".join(sign if sign.isprintable() else " " for sign in text).split())
             row = row._replace(summary=words if len(words) <= SUMMARY else words[: SUMMARY - 1] + "…")
         return row, turns if header else []
 

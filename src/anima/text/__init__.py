@@ -44,7 +44,7 @@ _ELIDED = frozenset(["l", "d", "j", "c", "n", "m", "t", "s", "qu"])
 
 def cut(text: str) -> list[str]:
     """Every word of a text in its order, folded and stemmed, stop words among them."""
-    return [form for _, forms in words_in(text) for form in forms]
+    return [form for raw in _WORD.findall(_normal(text)) for form in _forms(raw[: LONGEST * 4])]
 
 
 def ask(text: str) -> list[str]:
