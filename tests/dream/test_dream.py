@@ -603,6 +603,7 @@ def test_what_is_commented_out_over_lines_is_no_note() -> None:
     log = "- one fact\n<!-- aside\n- not said\n```\n-->\n- two facts\n"
 
     assert [item.text for item in items(log)] == ["one fact", "two facts"]
+    assert [item.text for item in items("- a comment begins with <!--\n- two facts\n")][1:] == ["two facts"]
 
 
 def test_a_section_is_added_and_taken_out_without_a_trace() -> None:

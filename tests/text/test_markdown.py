@@ -675,6 +675,15 @@ def test_every_line_says_what_it_stands_in() -> None:
     assert [line for line, place in places if place == "comment"] == ["```", "-->"]
 
 
+def test_a_comment_that_nothing_ends_begins_with_its_line_or_is_none() -> None:
+    def seen(text: str) -> list[str]:
+        return [line.strip() for line, place in lines_with_place(text) if not place]
+
+    assert seen("- it begins with <!-- there\n- b\n```\nc\n```\n- d\n") == ["- it begins with <!-- there", "- b", "- d"]
+    assert seen("- a\n <!-- aside\n- b\n- c\n") == ["- a", "<!-- aside"]
+    assert seen("- a <!-- aside\n- b -->\n- c <!-- d\n- e\n") == ["- a <!-- aside", "- c <!-- d", "- e"]
+
+
 def test_a_comment_is_followed_over_lines() -> None:
     assert comment_after("a <!-- b", False)
     assert comment_after("b", True)

@@ -162,15 +162,17 @@ def without_code(text: str, *, nested: bool = False) -> Iterator[tuple[int, str]
 
 def lines_with_place(text: str, *, nested: bool = False) -> Iterator[tuple[str, str]]:
     """Each line with what it stands in: "front" matter, "code" with its fences, a "comment" that a line above began, or "".
-    What is a heading ends code that was never closed. `nested`: also fences in lists, quotes, and set in."""
-    fence, inside, at = "", False, front_matter_end(text)
+    What is a heading ends code that was never closed, and a comment that nothing ends begins with its line, or is none.
+    `nested`: also fences in lists, quotes, and set in."""
+    fence, inside, at, last = "", False, front_matter_end(text), text.rfind("-->")
     ends = {part.start for part in sections(text) if not part.claimed} if "```" in text or "~~~" in text else ()
     yield from ((line, "front") for line in lines_of(text[:at]))
     for line in lines_of(text[at:]):
         before, at = "" if at in ends else fence, at + len(line)
         fence = before if inside else fence_after(line, before, nested=nested)
         yield line, "code" if before or fence else "comment" if inside else ""
-        inside = not fence and comment_after(line, inside)
+        is_comment = inside or at <= last or line.lstrip().startswith("<!--")
+        inside = is_comment and not fence and comment_after(line, inside)
 
 
 def without_tail(text: str, *, loose: bool = False) -> str:

@@ -417,9 +417,7 @@ class SaidAlready(NamedTuple):
 def as_bullet(fact: str) -> str:
     """A fact as one bullet; more lines hang below it, indented."""
     lines = [line.strip() for line in fact.splitlines() if line.strip()]
-    if not any(
-        char.isalnum() or unicodedata.category(char) in ("So", "Sc") for char in fact
-    ):  # signs alone say nothing
+    if not any(c.isalnum() or unicodedata.category(c) in ("So", "Sc") for c in fact):  # signs alone say nothing
         raise BadArguments("there is nothing to remember")
     said = "\n  ".join([_without_point(lines[0]), *lines[1:]])  # the same of a bullet as of its words, when it is kept
     if len(said) > MOST_FACT:
