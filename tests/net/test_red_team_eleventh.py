@@ -413,6 +413,7 @@ def test_where_a_line_lands_tells_a_group_nothing_of_what_is_hidden_from_it(
         ("# Memory\n\n## Boats\n\n- it leaks\n\n{}## Trips\n", "to the sea ## Trips"),
         ("# Memory\n\n## Boats\n\n- it leaks\n\n{}- b\n", "to the sea - b"),
         ("\ufeff{}", "the boat has a sail"),
+        ("\ufeff{}## Trips\n", "to the sea"),
     ],
 )
 @pytest.mark.parametrize("asked", [{}, {"section": "Trips"}], ids=str)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from anima.errors import BadArguments
-from anima.text.markdown import sections
-from anima.text.pages import MOST_LINES, as_bullet, filled, placed, twin_of
+from anima.model import Scope
+from anima.text.markdown import front_matter, sections, view
+from anima.text.pages import MOST_LINES, as_bullet, filled, placed, put_into, twin_of
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 
@@ -309,3 +311,18 @@ def test_a_page_with_other_line_ends_keeps_them() -> None:
     page = filled(USER.replace("\n", "\r\n"), "- **Name:** Ana\n- **Pets:** none\n")
 
     assert "\n" not in page.replace("\r\n", "") and "- **Name:** Ana\r\n" in page
+
+
+@pytest.mark.parametrize("head", ["\ufeff", "---\nkind: plan\n---\n", "\ufeff---\nkind: plan\n---\n"], ids=repr)
+def test_what_is_hidden_at_the_head_of_a_page_stays_so_for_everybody_where_it_comes_elsewhere(head: str) -> None:
+    boat = "## Boat <!-- share: group -->\n\n- it leaks\n"
+    page = f"{head}# Doctor <!-- private -->\n\n- Holm\n\n# Team <!-- share: group -->\n\n{boat}"
+
+    made = put_into(page, boat, partial(view, scope=Scope.GROUP, visible=False, owner=False))
+
+    assert (
+        boat in made
+        and "- Holm\n" in made
+        and "Holm" not in view(made, scope=Scope.SUBAGENT, visible=True, owner=True).text
+    )
+    assert front_matter(made, "plan.md") == front_matter(page, "plan.md")

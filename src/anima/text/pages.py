@@ -510,8 +510,9 @@ def put_into(text: str, wanted: str, view: Callable[[str], View]) -> str:
     would be seen in its place, or hide something, it comes elsewhere. That there is something they do not learn."""
     part, wanted = view(text), markdown.ended(wanted)
     spans = pairwise([(0, 0), *part.spans, (len(text), 0)])
-    hidden = markdown.ended("".join(text[end:start] for (_, end), (start, _) in spans))
-    for page in (_put_in_place(text, part, wanted), wanted + hidden, hidden + wanted):
+    hidden = markdown.ended("".join(text[end:start] for (_, end), (start, _) in spans)).removeprefix(markdown.BOM)
+    top = markdown.front_matter_end(hidden)  # anywhere else it is none, as a heading behind a mark of bytes is none
+    for page in (_put_in_place(text, part, wanted), hidden[:top] + wanted + hidden[top:], hidden + wanted):
         if view(page).text == view(wanted).text:
             return page
     raise BadArguments("this would change what other lines are; leave code and comments as they are")
