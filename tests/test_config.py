@@ -557,9 +557,9 @@ def test_an_hour_or_a_length_that_is_none_is_told_with_its_key(said):
 
 def test_every_time_that_may_be_empty_means_never():
     keys = ("rituals.heartbeat", "rituals.active", "rituals.quiet", "persona.at", "dream.at", "snapshot.at")
-    config = load("".join(f'{key} = ""\n' for key in keys), env={}, trusted=True)
-
-    assert {config.value(key) for key in keys} == {""}
+    for empty in ("", "  "):
+        config = load("".join(f'{key} = "{empty}"\n' for key in keys), env={}, trusted=True)
+        assert {config.value(key) for key in keys} == {""}
 
 
 @pytest.mark.parametrize("said", ["30m", "1h 30m", "", "@daily", "*/5 8 * * 1-5"])

@@ -364,9 +364,9 @@ def _read_by(look: Callable[[str], object]) -> Callable[[Any], str]:
     """A text that may be empty, and else is one that `look` can read."""
 
     def read(raw: Any) -> str:
-        if _text(raw):
-            look(raw)
-        return str(raw)
+        if text := _text(raw).strip():
+            look(text)
+        return text
 
     return read
 
