@@ -404,6 +404,26 @@ def test_a_repair_killed_between_two_repositories_loses_no_revision(aria: Path) 
     works(aria)
 
 
+def test_whoever_opens_history_between_two_repositories_of_a_repair_does_not_stop_it(aria: Path) -> None:
+    damage_object(aria)
+    with Home.open(aria, env=env_of(aria)) as home:
+        first = home.past.log(limit=1_000)[-1].id
+    code = (
+        "import os, subprocess, sys\nreal, look = os.rename, 'import sys, anima; anima.Home.open(sys.argv[1]).past.log()'\n"
+        "def seen(old, new, **more):\n real(old, new, **more)\n"
+        " if '.broken-' in str(new): subprocess.run([sys.executable, '-c', look, sys.argv[1]], check=True)\n"
+        "os.rename = seen\nfrom anima import doctor\n"
+        "print(doctor(sys.argv[1], repair=True).done)\n"
+    )
+    env = {**os.environ, **env_of(aria), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    told = subprocess.run([sys.executable, "-c", code, str(aria)], env=env, check=True, capture_output=True, text=True)
+
+    assert "begun anew" not in told.stdout
+    with Home.open(aria, env=env_of(aria)) as home:
+        assert home.past.log(limit=1_000)[-1].id == first
+    works(aria)
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a small disk")
 def test_a_full_disk_is_said_and_loses_nothing(sound: Path, tmp_path: Path) -> None:
     disk = tmp_path / "disk"

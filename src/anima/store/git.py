@@ -265,7 +265,9 @@ class History(Repository, store.History):
             with self._beside(note, clean) as add:
                 for commit in line:
                     add(commit, message(commit.message))
-            _swap(self._path)  # also where nothing changed: what no revision leads to any more may hold it too
+            # Also where nothing changed: what no revision leads to any more may hold it too.
+            _swap(self._path, past := f"{self._path}.past")
+            shutil.rmtree(past, ignore_errors=True)  # what stays is found by whoever looks next
         self.refresh()
 
     @contextmanager
@@ -390,8 +392,7 @@ class History(Repository, store.History):
                         with suppress(*repo.BROKEN):
                             add(commit, commit.message)
                             kept += 1
-                os.rename(self._path, broken)
-                os.rename(f"{self._path}.new", self._path)
+                _swap(self._path, broken)
                 where, lost = os.path.basename(broken), len(line) - kept
                 done.append(f"kept {kept} revisions, lost {lost}; the broken repository is kept as {where}")
             elif self._head_problem():
@@ -426,15 +427,14 @@ def rewrite_staged(place: str, clean: Clean, message: Callable[[str], str], note
     os.sync()
 
 
-def _swap(here: str) -> None:
+def _swap(here: str, past: str) -> None:
     """Puts the repository beside this one in its place. Between the two renames there is none: `_finish_swap` goes on."""
-    os.rename(here, f"{here}.past")
+    os.rename(here, past)
     try:
         os.rename(f"{here}.new", here)
     except OSError:
         if not os.path.isdir(here):  # else whoever opened it just now went on for us
             raise
-    shutil.rmtree(f"{here}.past", ignore_errors=True)  # what stays is found by whoever looks next
 
 
 def _finish_swap(here: str) -> None:
