@@ -349,6 +349,16 @@ def test_a_line_that_has_no_place_to_go_to_keeps_nobody_from_the_others(home: Ho
     assert "Ana has a boat" in home.read("MEMORY.md").text and "it is red" in home.read("notes/new.md").text
 
 
+@pytest.mark.parametrize("said", ["***", "…", "- ---"])
+def test_what_says_nothing_keeps_nobody_from_the_others(home: Home, said: str) -> None:
+    with home.session(scope=Scope.MAIN) as session:
+        noted_in(session, "Ana has a boat")
+        [answer] = session.run([("memory_write", {"target": "MEMORY.md", "content": said, "append": True})])
+        need(answer["status"] == "noted", f"it is noted: {answer}")
+    run(["review", "--keep", "--all", "--as-owner", "--home", home.name])
+    assert "Ana has a boat" in home.read("MEMORY.md").text
+
+
 @pytest.mark.parametrize(
     "odd",
     [

@@ -292,6 +292,9 @@ class Inbox:
 
 
 def _seen_in(entry: Noted) -> tuple[Finding, ...]:
-    """What the scan sees in an entry, and in its heading with that below it."""
+    """What the scan sees in an entry, and in its heading with that below it; and where it says nothing."""
     below = scan_text(f"{entry.section}\n{entry.text}") if entry.section else ()
-    return (*scan_text(entry.text), *(found for found in below if found.line == 1))
+    odd: tuple[Finding, ...] = (seen_at("place", Severity.WARN, 1, "it says nothing, and can be no line of a page"),)
+    with suppress(BadArguments):
+        odd = () if entry.is_whole or as_bullet(entry.text[:1_000]) else odd
+    return (*scan_text(entry.text), *(found for found in below if found.line == 1), *odd)
