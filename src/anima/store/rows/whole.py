@@ -123,6 +123,8 @@ class RowWhole(Whole):
             exclude = (f"{MACHINE}/", "/sessions/", ".*") if top == GIT else ()
             with closing(History.create(f"{place}/{top}", bare=top != GIT, exclude=exclude)) as repository:
                 repository.take_in(history.revisions())
+            if self._repository is not None:
+                shutil.rmtree(self._repository[1], ignore_errors=True)  # as it was before the last change
             self._repository = (head, place)
         return self._repository[1]
 
