@@ -29,6 +29,19 @@ def test_yesterday_is_the_day_before_the_owners_own(tmp_path: Path, zone: str, s
         assert [day for day in ("seventh", "eighth", "ninth") if day in home.read("MEMORY.md").text] == stands
 
 
+def test_yesterday_ends_when_the_owners_own_does(tmp_path: Path) -> None:
+    place, zone = tmp_path / "aria", {"timezone": "America/New_York"}
+    Home.create(place, clock=lambda: datetime(2026, 5, 7, 12, tzinfo=UTC), settings=zone).close()
+    for moment, fact in [(LATE, "the evening"), (datetime(2026, 5, 9, 12, tzinfo=UTC), "the morning")]:
+        with Home.open(place, clock=lambda now=moment: now) as home:  # type: ignore[misc]
+            home.remember(fact, section="People")
+    with Home.open(place, clock=lambda: datetime(2026, 5, 9, 13, tzinfo=UTC), settings=zone) as home:
+        home.past.restore("MEMORY.md", at="yesterday")
+
+        text = home.read("MEMORY.md").text
+    assert "the evening" in text and "the morning" not in text
+
+
 def test_a_home_that_was_made_today_has_no_yesterday(tmp_path: Path, clock: object) -> None:
     with Home.create(tmp_path / "aria", clock=clock) as home:  # type: ignore[arg-type]
         with pytest.raises(NoSuchRevision, match="history begins after yesterday"):

@@ -384,8 +384,9 @@ def undone_of(done: Sequence[Intent | Done]) -> set[str | None]:
 
 
 def _moment(at: str, now: datetime) -> datetime:
-    """A day (its end; `yesterday` is one) or a moment, in UTC unless it says otherwise."""
-    at = (now - timedelta(days=1)).date().isoformat() if at.casefold() == "yesterday" else at
+    """A day (its end) or a moment, in UTC unless it says otherwise; `yesterday` is the owner's own."""
+    if at.casefold() == "yesterday":
+        return datetime.combine(now.date() - timedelta(days=1), time.max, now.tzinfo)
     try:
         if re.fullmatch(r"\d{4}-\d{2}-\d{2}", at):
             return datetime.combine(date.fromisoformat(at), time.max, UTC)
