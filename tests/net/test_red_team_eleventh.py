@@ -543,6 +543,41 @@ def test_a_page_of_which_a_group_sees_nothing_is_not_named_to_it(home: Home, ask
         assert PLANS in session.call("memory_tree", {"depth": 9})["entries"]
 
 
+@pytest.mark.parametrize("content", ["", "\ufeff"], ids=repr)
+@pytest.mark.parametrize("place", [TEAM, PLANS])
+def test_a_page_that_a_group_emptied_tells_nothing_of_what_is_hidden_on_it(
+    home: Home, place: str, content: str
+) -> None:
+    told = list[object]()
+    for hidden in ("", HIDDEN):
+        home.write(place, f"# Memory\n\n- it leaks\n\n{hidden}")
+        with home.session(scope=Scope.GROUP, group="team", channel="telegram") as session:
+            wish = {"target": place, "content": content, "append": False}
+            calls = [("memory_write", wish), ("memory_get", {"path": place}), ("memory_tree", {"depth": 9})]
+            told.append((session.run(calls), session.documents()))
+        assert hidden in home.read(place).text
+    assert told[0] == told[1]
+
+
+@pytest.mark.parametrize("place", ["skills/fire-ana/SKILL.md", "agents/fire-ana.md"])
+def test_no_private_line_of_what_a_page_says_of_itself_stands_in_a_catalogue(home: Home, place: str) -> None:
+    matter = "---\nname: fire-ana\n\ndescription: how to tell Ana that she goes # <!-- private -->\n---\n\n# Ana\n"
+    home.write(place, matter)
+    need("that she goes" in home.prompt(scope=Scope.MAIN).text, "the owner sees it")
+    home.write("skills/tidy/SKILL.md", "---\nname: tidy\ndescription: how to tidy up\n---\n\n# Tidy\n")
+    home.write("agents/cook.md", "---\ndescription: cooks at noon\n---\n\n# Cook\n")
+    prompt = home.prompt(scope=Scope.MAIN, sender="telegram:66").text
+    assert "how to tidy up" in prompt and "cooks at noon" in prompt and "that she goes" not in prompt
+
+
+def test_how_many_pages_of_knowledge_there_are_counts_none_that_is_hidden(home: Home) -> None:
+    (folder := Path(home.name) / "knowledge").mkdir(exist_ok=True)
+    for number in range(205):
+        (folder / f"p{number:03}.md").write_text(SECRET_PLAN if number in (3, 204) else "# Boat\n")
+    told = home.prompt(scope=Scope.MAIN, sender="telegram:66").text
+    assert "… and 3 more" in told and told.count("- knowledge/p") == 200
+
+
 @pytest.mark.parametrize("who", [{"scope": "main", "sender": "telegram:66"}, {"scope": "heartbeat"}], ids=str)
 def test_a_page_of_knowledge_of_which_nothing_is_seen_is_not_named_in_a_prompt(home: Home, who: dict[str, str]) -> None:
     home.write("knowledge/boat.md", "# Boat\n\n- it leaks\n")

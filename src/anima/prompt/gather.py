@@ -411,7 +411,7 @@ class _Gathering:
     def _catalogue(self, row: Row, folder: str, found: Iterator[tuple[str, str]]) -> Iterator[Piece]:
         """Names and descriptions only, of pages and lines; what says something dangerous of itself is left out and said."""
         lines = []
-        for path, line in found:
+        for path, line in (each for each in found if self._is_told(each[0])):
             if _is_dangerous(line):
                 what = f"what {printable(path)} says of itself is dangerous to show"
                 self.notes.append(f"{row.role[:-1]} left out: {what}")
@@ -420,6 +420,11 @@ class _Gathering:
         if lines:
             text = "\n".join(lines)
             yield _revealed(Piece(row=row, path=f"{self._spelt(folder) or folder}/", text=text, chars_raw=len(text)))
+
+    def _is_told(self, path: str) -> bool:
+        """Whether this listener sees all that a page says of itself in its front matter."""
+        text = "" if self._listener.sees_all else self._read_document(path).text
+        return not text or self._seen(self._read[path], True)[0].text.startswith(text[: front_matter_end(text)])
 
     def _skills(self) -> Iterator[tuple[str, str]]:
         folder = self._spelt("skills")
@@ -444,8 +449,8 @@ class _Gathering:
             return
         found = sorted(beneath(self._documents, folder, DEEPEST, self.notes))
         others = [path for path in found if fold(path) != fold(f"{folder}/KNOWLEDGE.md")]
-        others = self._fit(folder, others, visible=True)
-        listed = "\n".join(f"- {path}" for path in others[:MAX_LISTED] if self._is_named(path))
+        others = list(filter(self._is_named, self._fit(folder, others, visible=True)))
+        listed = "\n".join(f"- {path}" for path in others[:MAX_LISTED])
         if len(others) > MAX_LISTED:
             listed += f"\n- … and {len(others) - MAX_LISTED} more; memory_tree lists them"
         if not listed:
@@ -460,9 +465,9 @@ class _Gathering:
         yield replace(entry, text=text, chars_raw=entry.chars_raw + len(text) - len(entry.text))
 
     def _is_named(self, path: str) -> bool:
-        """Whether this listener may know that a page is there: they see something of it, or nobody sees anything."""
+        """Whether this listener may know that a page is there: they see something of it."""
         document = None if self._listener.sees_all else self._document_or_none(path)
-        return document is None or not document.text or bool(self._seen(document, True)[0].text)
+        return document is None or bool(self._seen(document, True)[0].text)
 
     def _fit(self, folder: str, names: Sequence[str], *, visible: bool) -> list[str]:
         """The names that may stand in a prompt: those that give its reader no order."""

@@ -194,7 +194,7 @@ class Calling:
                 raise
             raise NoSuchDocument(place.text) from None
         part = self.listener.view(layout, document.path, document.text)
-        if not part.text and (document.text or not self.listener.sees(layout, document.path)):
+        if not part.text and (document.text or self.listener.sight(layout, document.path) is not Sight.WHOLE):
             raise NoSuchDocument(place.text)
         return document, part
 
@@ -278,8 +278,8 @@ class Calling:
         if self.listener.sees_all or not is_listed:
             return is_listed
         with suppress(HomeError):  # one that cannot be read is there all the same
-            text = self._text(place)
-            return text is not None and (not text or bool(self.listener.view(layout, place, text).text))
+            text, is_whole = self._text(place), self.listener.sight(layout, place) is Sight.WHOLE
+            return text is not None and bool(self.listener.view(layout, place, text).text or (is_whole and not text))
         return True
 
     def _memory_history(self, *, path: str, limit: int, diff: bool) -> dict[str, Any]:

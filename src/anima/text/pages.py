@@ -508,7 +508,7 @@ def replaced(text: str, old: str, new: str, *, every: bool, path: str, is_part: 
 def put_into(text: str, wanted: str, view: Callable[[str], View]) -> str:
     """The text with what a listener's `view` has of it become what they want, and nothing else to see: where what is hidden
     would be seen in its place, or hide something, it comes elsewhere. That there is something they do not learn."""
-    part, wanted = view(text), markdown.ended(wanted)
+    part, wanted = view(text), markdown.ended(wanted if wanted.strip(markdown.BOM) else "")
     spans = pairwise([(0, 0), *part.spans, (len(text), 0)])
     hidden = markdown.ended("".join(text[end:start] for (_, end), (start, _) in spans)).removeprefix(markdown.BOM)
     top = markdown.front_matter_end(hidden)  # anywhere else it is none, as a heading behind a mark of bytes is none
