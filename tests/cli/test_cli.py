@@ -1049,6 +1049,19 @@ def test_whoever_keeps_a_noted_line_says_where_it_belongs(aria: Path, cli: Cli) 
     assert "## Boat\n\n- The mast was painted\n" in (aria / "MEMORY.md").read_text(encoding="utf-8")
 
 
+def test_esc_where_a_noted_line_belongs_leaves_it_waiting_and_the_review_goes_on(aria: Path) -> None:
+    with Home.open(aria) as home, home.session(scope="main") as session:
+        session.taint("web")
+        for text in ("Ana is my sister", "The boat leaks at the stern"):  # the newest is shown first
+            session.call("memory_write", {"target": "memory", "content": text})
+    steps = [(b"e edit, then keep", b"k"), (b"[Enter] Notes", b"\x1b"), (b"it still waits", b"k")]
+    code, shown = on_a_terminal("review", "--home", aria, until=b"one by one", keys=b"o", then=steps)
+    text = (aria / "MEMORY.md").read_text(encoding="utf-8")
+
+    assert code == 0 and "nothing was done" not in shown
+    assert "sister" in text and "stern" not in text
+
+
 def test_where_nothing_waits_nobody_is_asked_whether_to_keep_it(aria: Path) -> None:
     code, shown = on_a_terminal("review", "--home", aria, "--keep", "--all", until=b"[y/N]", keys=b"\n")
     assert code == 0 and shown.split() == ["kept:", "nothing"]
@@ -1452,7 +1465,7 @@ def test_history_tells_an_undone_keep_by_the_line_and_not_by_the_list_of_what_wa
     assert "undo MEMORY.md and 1 more: took out “Tom bakes”" in told and "brought back" not in told
 
 
-@pytest.mark.parametrize(("columns", "has_bars"), [("50", False), ("80", True)])
+@pytest.mark.parametrize(("columns", "has_bars"), [("50", False), ("76", False), ("80", True)])
 def test_a_narrow_terminal_sees_each_file_of_a_prompt_with_its_whole_name(
     cli: Cli, aria: Path, monkeypatch: pytest.MonkeyPatch, columns: str, has_bars: bool
 ) -> None:
@@ -1473,6 +1486,8 @@ def test_one_setting_or_a_part_of_them_can_be_asked_for(cli: Cli, aria: Path) ->
     wrong = cli("config", "timezon", "--home", aria)
     assert wrong.code == 2 and "there is no setting timezon" in wrong.err and "did you mean timezone?" in wrong.err
     assert f"anima config --home {aria}" in cli("config", "qqqq", "--home", aria).err
+    assert "did you mean prompt?" in cli("config", "promt", "--home", aria).err
+    assert cli("config", "snapshot.", "--home", aria).out.splitlines()[1:] == snapshots
 
 
 def test_history_names_many_changes_of_one_revision_by_the_first_and_the_last(cli: Cli, aria: Path) -> None:

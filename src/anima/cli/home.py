@@ -189,7 +189,8 @@ def config(home: str | None, key: str, set_: Sequence[str]) -> Reply:
         whisper("no home here: these are the defaults")
         settings = default_settings(parsed(set_))
         rows = settings.rows()
-    names = [row[0] for row in rows]
+    key = key.removesuffix(".")
+    names = dict.fromkeys(name for row in rows for name in (row[0], row[0].partition(".")[0]))
     if not (rows := [row for row in rows if not key or f"{row[0]}.".startswith(f"{key}.")]):
         raise BadArguments(f"there is no setting {flat(key)}", hint=meant(key, names, called("config")))
 
@@ -253,7 +254,7 @@ def prompt(
 def show_manifest(made: Prompt) -> None:
     """Draws a prompt's manifest: each file with its verdict, its share of the budget where there is room, and why."""
     out = show.console()
-    budget = ("budget",) if out.width >= 72 else ()
+    budget = ("budget",) if out.width >= 80 else ()
     drawn = show.table("file", "verdict", "shown", "of", *budget, right=("shown", "of"))
     drawn.add_column("why", overflow="fold", style="dim")
     for line in made.manifest:

@@ -258,11 +258,11 @@ def _kept(
             show.noted(noted, 1)
         click.confirm(f"Keep {counted(len(waiting) + len(names), 'item')}?", abort=True, err=True)
     typed = {p.id: _typed(home, p) if approver == "terminal" else "" for p in waiting}
+    choose = _section if approver == "terminal" and not json and len(names) == 1 else None
+    kept = home.inbox.keep(*names, approver=approver, section=section, choose=choose)  # first, as its Esc does nothing
     receipts = [
         r for p in waiting for r in home.inbox.approve(p.id, approver=approver, content=p.content, typed=typed[p.id])
-    ]
-    choose = _section if approver == "terminal" and not json and len(names) == 1 else None
-    receipts += home.inbox.keep(*names, approver=approver, section=section, choose=choose)
+    ] + list(kept)
     return Reply(receipts, (lambda: show.receipts(receipts)) if receipts else "kept: nothing")
 
 
@@ -356,7 +356,10 @@ def _one(home: Home, waiting: ForReview) -> bool:
     def decide(key: str) -> bool | None:
         text = edited(waiting.entry.text) if key == "e" else None
         if key == "k" or text is not None:
-            _say_kept(home.inbox.keep(waiting.entry.id, approver="terminal", text=text, choose=_section), 1)
+            try:
+                _say_kept(home.inbox.keep(waiting.entry.id, approver="terminal", text=text, choose=_section), 1)
+            except click.Abort:  # Esc where it is asked where that belongs
+                say("it still waits")
         elif key == "d":
             home.inbox.drop(waiting.entry.id)
             say("dropped")

@@ -189,7 +189,7 @@ def patient(what: str, *, after: float = 1.0) -> Iterator[None]:
 @contextmanager
 def progress_bar(what: str) -> Iterator[Callable[..., None] | None]:
     """A bar on standard error, once the work takes longer than a second; none where there is no terminal."""
-    if not sys.stderr.isatty():
+    if not sys.stderr.isatty() or os.environ.get("TERM") in ("dumb", "unknown"):  # where nothing can go again
         yield None
         return
     import time
