@@ -559,6 +559,12 @@ def test_a_page_that_a_group_emptied_tells_nothing_of_what_is_hidden_on_it(
     assert told[0] == told[1]
 
 
+def test_a_page_that_is_too_large_does_not_tell_a_group_how_much_of_it_is_hidden(home: Home) -> None:
+    seen, wish = "# Memory\n\n" + "- it leaks\n" * 760_000, {"content": "c" * 40_000}
+    told = {wished_by_a_group(home, seen + hidden, **wish)[0] for hidden in ("", HIDDEN)}
+    assert len(told) == 1 and "it would grow past" in told.pop()
+
+
 @pytest.mark.parametrize("place", ["skills/fire-ana/SKILL.md", "agents/fire-ana.md"])
 def test_no_private_line_of_what_a_page_says_of_itself_stands_in_a_catalogue(home: Home, place: str) -> None:
     matter = "---\nname: fire-ana\n\ndescription: how to tell Ana that she goes # <!-- private -->\n---\n\n# Ana\n"

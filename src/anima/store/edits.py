@@ -54,12 +54,13 @@ def edit_of(
     that lines are only added. `begin` is given a text that will be written, before its lines are told apart, which takes long.
     Raises BadText for a text that is too large, BadArguments for a move to where something stands."""
     actual, before = present.actual, present.size
+    # No figure, nor another sentence for a page that is put together anew: a part of it may be hidden from who writes.
+    why, hint = f"it would grow past {MAX_BYTES:,} bytes", "move older lines to another document"
     if is_log and present.text is not None:
         piece = present.gap + change.text
         after = before + len(piece.encode("utf-8"))
         if after > MAX_BYTES:
-            why = f"it would grow past {MAX_BYTES:,} bytes"
-            raise BadText(change.path.text, why, hint="move older lines to another document")
+            raise BadText(change.path.text, why, hint=hint)
         lines, digest = new_lines("", change.text, key=key), key.of(piece)
         return Edit(path=actual, kind=Kind.APPEND, digest=digest, before=before, after=after, lines=lines)
     new = change.after(present.text)
@@ -76,7 +77,7 @@ def edit_of(
         return Edit(path=actual, kind=Kind.DELETE, base=base, before=before)
     size = len(new) if new.isascii() else len(new.encode("utf-8"))
     if size > MAX_BYTES:
-        raise BadText(change.path.text, f"it would have {size:,} bytes; a document has at most {MAX_BYTES:,}")
+        raise BadText(change.path.text, why, hint=hint)
     begin(new)
     lines, digest = new_lines(present.text or "", new, key=key), key.of(new)
     return Edit(path=actual, kind=Kind.WRITE, base=base, digest=digest, before=before, after=size, lines=lines)
