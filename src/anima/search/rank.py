@@ -181,7 +181,7 @@ def run(
         lines = [(place, hit.text) for place, hit in zip(places[:LOOKED_AT], hits, strict=False)]
         known = embedder if signals.has_meaning else None
         held = answered(view, query.text, words, lines, known, signals.of["meaning"])
-        if len(words) <= LOOKED_UP and isinstance(known, WordEmbedder):
+        if isinstance(known, WordEmbedder):
             hits = _speaking(view, query.text, words, places, hits, known)
     found = _finished(hits, query) if held.is_here else []
     notes = [*state(), *notes, *more, *held.doubts]
@@ -521,10 +521,12 @@ def _speaking(
 ) -> list[Hit]:
     """The hits for a word or two which some line says: those that say one, or something that is near to it. A line beside
     them may be the other half of an answer, and nothing was asked."""
+    if len(set(asked := _spelt(question, words))) > LOOKED_UP:
+        return hits
     says = np.isin(places, np.concatenate([view.postings[word][0] for word in words]))
     if not says.any():
         return hits
-    near = _nearness(known, _spelt(question, words), [hit.text for hit in hits]).max(axis=1) >= BESIDE
+    near = _nearness(known, asked, [hit.text for hit in hits]).max(axis=1) >= BESIDE
     return [hit for hit, is_kept in zip(hits, says | near, strict=True) if is_kept]
 
 
