@@ -842,7 +842,7 @@ def grows_linearly(work: Callable[[str], object], seed: str, size: int) -> bool:
 
 def test_no_key_that_stays_in_one_word_is_shorter_than_the_words_that_are_searched_for_one() -> None:
     def least(pattern: str) -> int:
-        return int(re._parser.parse(pattern).getwidth()[0])  # type: ignore[attr-defined]
+        return int(re._parser.parse(pattern).getwidth()[0])  # of all it matches, where examples would be of some
 
     inside = [shape for shape in secrets._shapes() if not shape.begins]
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from anima import BadArguments, Home, NoSuchRevision
+from anima.testing import Clock
 
 LATE = datetime(2026, 5, 9, 0, 30, tzinfo=UTC)  # still the eighth in New York, so its yesterday is the seventh
 
@@ -33,7 +34,7 @@ def test_yesterday_ends_when_the_owners_own_does(tmp_path: Path) -> None:
     place, zone = tmp_path / "aria", {"timezone": "America/New_York"}
     Home.create(place, clock=lambda: datetime(2026, 5, 7, 12, tzinfo=UTC), settings=zone).close()
     for moment, fact in [(LATE, "the evening"), (datetime(2026, 5, 9, 12, tzinfo=UTC), "the morning")]:
-        with Home.open(place, clock=lambda now=moment: now) as home:  # type: ignore[misc]
+        with Home.open(place, clock=lambda now=moment: now) as home:
             home.remember(fact, section="People")
     with Home.open(place, clock=lambda: datetime(2026, 5, 9, 13, tzinfo=UTC), settings=zone) as home:
         home.past.restore("MEMORY.md", at="yesterday")
@@ -42,8 +43,8 @@ def test_yesterday_ends_when_the_owners_own_does(tmp_path: Path) -> None:
     assert "the evening" in text and "the morning" not in text
 
 
-def test_a_home_that_was_made_today_has_no_yesterday(tmp_path: Path, clock: object) -> None:
-    with Home.create(tmp_path / "aria", clock=clock) as home:  # type: ignore[arg-type]
+def test_a_home_that_was_made_today_has_no_yesterday(tmp_path: Path, clock: Clock) -> None:
+    with Home.create(tmp_path / "aria", clock=clock) as home:
         with pytest.raises(NoSuchRevision, match="history begins after yesterday"):
             home.past.restore("MEMORY.md", at="yesterday")
         with pytest.raises(BadArguments, match="write a3f9c2, yesterday, 2026-05-08 or"):

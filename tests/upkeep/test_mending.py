@@ -382,45 +382,43 @@ def test_a_repair_killed_half_way_can_be_done_again(aria: Path, at: int) -> None
     works(aria)
 
 
-def test_a_repair_killed_between_two_repositories_loses_no_revision(aria: Path) -> None:
-    damage_object(aria)
+def first_revision(aria: Path) -> str:
     with Home.open(aria, env=env_of(aria)) as home:
-        first = home.past.log(limit=1_000)[-1].id
+        return home.past.log(limit=1_000)[-1].id
+
+
+def repaired_while(aria: Path, then: str) -> str:
+    """What another process says that repairs the home, and does something once the broken repository has stepped aside."""
     code = (
-        "import os, signal, sys\nreal = os.rename\n"
-        "def deadly(old, new, **more):\n real(old, new, **more)\n"
-        " if '.broken-' in str(new): os.kill(os.getpid(), signal.SIGKILL)\n"
-        "os.rename = deadly\nfrom anima import doctor\n"
-        "doctor(sys.argv[1], repair=True)\n"
+        "import os, signal, subprocess, sys\nfrom anima import doctor\nreal = os.rename\n"
+        "look = 'import sys, anima; anima.Home.open(sys.argv[1]).past.log()'\n"
+        "def renamed(old, new, **more):\n real(old, new, **more)\n"
+        f" if '.broken-' in str(new): {then}\n"
+        "os.rename = renamed\nprint(doctor(sys.argv[1], repair=True).done)\n"
     )
     env = {**os.environ, **env_of(aria), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    subprocess.run([sys.executable, "-c", code, str(aria)], env=env, check=False, capture_output=True)
+    return subprocess.run([sys.executable, "-c", code, str(aria)], env=env, capture_output=True, text=True).stdout
+
+
+def test_a_repair_killed_between_two_repositories_loses_no_revision(aria: Path) -> None:
+    damage_object(aria)
+    first = first_revision(aria)
+    assert repaired_while(aria, "os.kill(os.getpid(), signal.SIGKILL)") == ""
     assert not (aria / ".git").exists()
 
     assert mended(aria).ok
     assert mended(aria).done == ()
-    with Home.open(aria, env=env_of(aria)) as home:
-        assert home.past.log(limit=1_000)[-1].id == first
+    assert first_revision(aria) == first
     works(aria)
 
 
 def test_whoever_opens_history_between_two_repositories_of_a_repair_does_not_stop_it(aria: Path) -> None:
     damage_object(aria)
-    with Home.open(aria, env=env_of(aria)) as home:
-        first = home.past.log(limit=1_000)[-1].id
-    code = (
-        "import os, subprocess, sys\nreal, look = os.rename, 'import sys, anima; anima.Home.open(sys.argv[1]).past.log()'\n"
-        "def seen(old, new, **more):\n real(old, new, **more)\n"
-        " if '.broken-' in str(new): subprocess.run([sys.executable, '-c', look, sys.argv[1]], check=True)\n"
-        "os.rename = seen\nfrom anima import doctor\n"
-        "print(doctor(sys.argv[1], repair=True).done)\n"
-    )
-    env = {**os.environ, **env_of(aria), "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
-    told = subprocess.run([sys.executable, "-c", code, str(aria)], env=env, check=True, capture_output=True, text=True)
+    first = first_revision(aria)
+    told = repaired_while(aria, "subprocess.run([sys.executable, '-c', look, sys.argv[1]], check=True)")
 
-    assert "begun anew" not in told.stdout
-    with Home.open(aria, env=env_of(aria)) as home:
-        assert home.past.log(limit=1_000)[-1].id == first
+    assert "kept" in told and "begun anew" not in told
+    assert first_revision(aria) == first
     works(aria)
 
 

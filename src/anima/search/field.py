@@ -316,9 +316,8 @@ class Horizon:
         fresh = [np.diff(self.rows[name], prepend=-1) != 0 for name in ("doc", "start", "end")]
         # Visible documents numbered 0.. in the order of their units; one without a visible unit is not there.
         self.doc: Ints = np.cumsum(fresh[0]) - 1
-        self.lines: Ints = np.cumsum(
-            np.any(fresh, axis=0)
-        )  # one number for units on the same lines; they are neighbours
+        # One number for units on the same lines, which are neighbours.
+        self.lines: Ints = np.cumsum(np.any(fresh, axis=0))
         starts = np.flatnonzero(fresh[0])
         self.documents = [shown[key] for key in self.rows["doc"][starts].tolist()]
         ranks = {path: rank for rank, path in enumerate(sorted(row.path for row in self.documents))}
